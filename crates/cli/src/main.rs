@@ -1,0 +1,2 @@
+//! The `motley` command.
+fn main() {}

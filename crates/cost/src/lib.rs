@@ -1,0 +1,1 @@
+//! motley-cost.
