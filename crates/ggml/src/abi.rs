@@ -19,7 +19,8 @@ pub(crate) type Unused = Option<unsafe extern "C" fn()>;
 #[repr(C)]
 pub(crate) struct BufferTypeInterface {
     pub(crate) get_name: unsafe extern "C" fn(*mut BufferType) -> *const c_char,
-    pub(crate) alloc_buffer: unsafe extern "C" fn(*mut BufferType, usize) -> sys::ggml_backend_buffer_t,
+    pub(crate) alloc_buffer:
+        unsafe extern "C" fn(*mut BufferType, usize) -> sys::ggml_backend_buffer_t,
     pub(crate) alloc_buffer_n: Unused,
     pub(crate) get_alignment: unsafe extern "C" fn(*mut BufferType) -> usize,
     pub(crate) get_max_size: Unused,
@@ -112,11 +113,13 @@ pub(crate) struct DeviceInterface {
     pub(crate) get_type: unsafe extern "C" fn(*mut Device) -> sys::ggml_backend_dev_type,
     pub(crate) get_props: unsafe extern "C" fn(*mut Device, *mut sys::ggml_backend_dev_props),
     pub(crate) init_backend: unsafe extern "C" fn(*mut Device, *const c_char) -> *mut Backend,
-    pub(crate) get_buffer_type: unsafe extern "C" fn(*mut Device) -> sys::ggml_backend_buffer_type_t,
+    pub(crate) get_buffer_type:
+        unsafe extern "C" fn(*mut Device) -> sys::ggml_backend_buffer_type_t,
     pub(crate) get_host_buffer_type: Unused,
     pub(crate) buffer_from_host_ptr: Unused,
     pub(crate) supports_op: unsafe extern "C" fn(*mut Device, *const sys::ggml_tensor) -> bool,
-    pub(crate) supports_buft: unsafe extern "C" fn(*mut Device, sys::ggml_backend_buffer_type_t) -> bool,
+    pub(crate) supports_buft:
+        unsafe extern "C" fn(*mut Device, sys::ggml_backend_buffer_type_t) -> bool,
     pub(crate) offload_op: Unused,
     pub(crate) event_new: Unused,
     pub(crate) event_free: Unused,
@@ -137,7 +140,8 @@ pub(crate) struct RegistryInterface {
     pub(crate) get_name: unsafe extern "C" fn(*mut Registry) -> *const c_char,
     pub(crate) get_device_count: unsafe extern "C" fn(*mut Registry) -> usize,
     pub(crate) get_device: unsafe extern "C" fn(*mut Registry, usize) -> *mut Device,
-    pub(crate) get_proc_address: Option<unsafe extern "C" fn(*mut Registry, *const c_char) -> *mut c_void>,
+    pub(crate) get_proc_address:
+        Option<unsafe extern "C" fn(*mut Registry, *const c_char) -> *mut c_void>,
 }
 
 /// `struct ggml_backend_reg`.
@@ -180,17 +184,38 @@ mod tests {
         ("sizeof(struct ggml_backend_device)", size_of::<Device>()),
         ("sizeof(struct ggml_backend_reg_i)", size_of::<RegistryInterface>()),
         ("sizeof(struct ggml_backend_reg)", size_of::<Registry>()),
-        ("offsetof(struct ggml_backend_buffer_type_i, is_host)", offset_of!(BufferTypeInterface, is_host)),
-        ("offsetof(struct ggml_backend_buffer_i, set_tensor)", offset_of!(BufferInterface, set_tensor)),
+        (
+            "offsetof(struct ggml_backend_buffer_type_i, is_host)",
+            offset_of!(BufferTypeInterface, is_host),
+        ),
+        (
+            "offsetof(struct ggml_backend_buffer_i, set_tensor)",
+            offset_of!(BufferInterface, set_tensor),
+        ),
         ("offsetof(struct ggml_backend_buffer_i, clear)", offset_of!(BufferInterface, clear)),
         ("offsetof(struct ggml_backend_buffer, context)", offset_of!(Buffer, context)),
         ("offsetof(struct ggml_backend_buffer, usage)", offset_of!(Buffer, usage)),
-        ("offsetof(struct ggml_backend_i, graph_compute)", offset_of!(BackendInterface, graph_compute)),
+        (
+            "offsetof(struct ggml_backend_i, graph_compute)",
+            offset_of!(BackendInterface, graph_compute),
+        ),
         ("offsetof(struct ggml_backend, context)", offset_of!(Backend, context)),
-        ("offsetof(struct ggml_backend_device_i, init_backend)", offset_of!(DeviceInterface, init_backend)),
-        ("offsetof(struct ggml_backend_device_i, supports_op)", offset_of!(DeviceInterface, supports_op)),
-        ("offsetof(struct ggml_backend_device_i, supports_buft)", offset_of!(DeviceInterface, supports_buft)),
-        ("offsetof(struct ggml_backend_reg_i, get_proc_address)", offset_of!(RegistryInterface, get_proc_address)),
+        (
+            "offsetof(struct ggml_backend_device_i, init_backend)",
+            offset_of!(DeviceInterface, init_backend),
+        ),
+        (
+            "offsetof(struct ggml_backend_device_i, supports_op)",
+            offset_of!(DeviceInterface, supports_op),
+        ),
+        (
+            "offsetof(struct ggml_backend_device_i, supports_buft)",
+            offset_of!(DeviceInterface, supports_buft),
+        ),
+        (
+            "offsetof(struct ggml_backend_reg_i, get_proc_address)",
+            offset_of!(RegistryInterface, get_proc_address),
+        ),
     ];
 
     #[test]

@@ -145,7 +145,10 @@ struct State {
 
 static GUID: [u8; 16] = *b"motley-experts-1";
 
-pub(crate) unsafe extern "C" fn init_backend(device: *mut Device, _: *const c_char) -> *mut Backend {
+pub(crate) unsafe extern "C" fn init_backend(
+    device: *mut Device,
+    _: *const c_char,
+) -> *mut Backend {
     // SAFETY: a plain constructor of ggml's CPU backend.
     let raw = unsafe {
         sys::ggml_backend_init_by_type(sys::GGML_BACKEND_DEVICE_TYPE_CPU, std::ptr::null())

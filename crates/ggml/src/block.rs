@@ -257,8 +257,8 @@ unsafe fn check_shape(
         if entries.iter().any(|&m| (*m).src[1] != hidden) {
             return Err(NotABlock::MixedInputs);
         }
-        let ends_with_down = last == *down
-            || ((*last).op == sys::GGML_OP_ADD_ID && (*last).src[0] == *down);
+        let ends_with_down =
+            last == *down || ((*last).op == sys::GGML_OP_ADD_ID && (*last).src[0] == *down);
         if ends_with_down { Ok(()) } else { Err(NotABlock::OpenEnd) }
     }
 }

@@ -59,7 +59,10 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
     false
 }
 
-unsafe extern "C" fn alloc_buffer(buft: *mut BufferType, size: usize) -> sys::ggml_backend_buffer_t {
+unsafe extern "C" fn alloc_buffer(
+    buft: *mut BufferType,
+    size: usize,
+) -> sys::ggml_backend_buffer_t {
     // SAFETY: an anonymous private mapping aliases nothing; NORESERVE keeps it
     // from counting against memory until a page is written.
     let base = unsafe {

@@ -38,11 +38,11 @@ unsafe impl Sync for Threadpool {}
 impl Threadpool {
     /// Starts the workers. `None` when the system refuses the threads.
     pub fn new(options: &ThreadpoolOptions) -> Option<Self> {
-        let threads = options.threads.clamp(1, sys::GGML_MAX_N_THREADS);
-        // SAFETY: `params_init` fills the struct before it is read; the mask has
-        // GGML_MAX_N_THREADS entries and larger indices are left out.
-        let raw = unsafe {
-            let mut params = std::mem::zeroed();
+        // SAFETY: all-zero is a valid parameter struct, filled by `params_init`; the
+        // mask has one entry per possible thread and larger indices are left out.
+        let (raw, threads) = unsafe {
+            let mut params: sys::ggml_threadpool_params = std::mem::zeroed();
+            let threads = options.threads.clamp(1, params.cpumask.len() as u32);
             sys::ggml_threadpool_params_init(&mut params, threads as i32);
             params.poll = options.poll.min(100);
             for &cpu in &options.cpus {
@@ -50,7 +50,7 @@ impl Threadpool {
                     *bit = true;
                 }
             }
-            (cpu::procs().pool_new)(&mut params)
+            ((cpu::procs().pool_new)(&mut params), threads)
         };
         Some(Self { raw: NonNull::new(raw)?, threads })
     }
