@@ -12,6 +12,7 @@
 use crate::claim;
 use crate::reserve;
 use llama_cpp_sys_2 as sys;
+use motley_model::{MAX_LAYERS, Matrix, Part, Role};
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
@@ -49,19 +50,6 @@ pub enum NotABlock {
     /// A weight is not called `blk.N.…`.
     #[error("a weight has no layer number in its name")]
     NoLayer,
-}
-
-/// Which matrix of an expert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MatrixRole {
-    /// `ffn_gate_exps`: (n_embd → n_ff).
-    Gate,
-    /// `ffn_up_exps`: (n_embd → n_ff).
-    Up,
-    /// `ffn_gate_up_exps`: both, stacked (n_embd → 2·n_ff).
-    GateUp,
-    /// `ffn_down_exps`: (n_ff → n_embd).
-    Down,
 }
 
 impl<'g> ExpertBlock<'g> {
@@ -193,15 +181,10 @@ pub struct ExpertMatrix<'b> {
 }
 
 impl ExpertMatrix<'_> {
-    /// Gate, up, gate_up or down, from the tensor's name.
-    pub fn role(&self) -> Option<MatrixRole> {
-        let name = self.name().to_bytes();
-        let role = name.split(|&b| b == b'.').nth(2)?;
-        match role.strip_suffix(b"_exps").or_else(|| role.strip_suffix(b"_chexps"))? {
-            b"ffn_gate" => Some(MatrixRole::Gate),
-            b"ffn_up" => Some(MatrixRole::Up),
-            b"ffn_gate_up" => Some(MatrixRole::GateUp),
-            b"ffn_down" => Some(MatrixRole::Down),
+    /// Gate, up, gate_up or down, from the tensor's name; `None` for chunk experts.
+    pub fn matrix(&self) -> Option<Matrix> {
+        match Role::of(self.name().to_str().ok()?, MAX_LAYERS as u32) {
+            Role::Routed { matrix, part: Part::Weight, .. } => Some(matrix),
             _ => None,
         }
     }

@@ -31,7 +31,7 @@ pub mod vfile;
 
 pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts};
 pub use batch::{Batch, BatchToken};
-pub use block::{ExpertBlock, ExpertMatrix, MatrixRole, NotABlock};
+pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use runtime::{Runtime, Seam, SeamConflict};

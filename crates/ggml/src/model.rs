@@ -8,6 +8,9 @@ use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
+/// Names of the stacked expert matrices, as llama.cpp's regular expressions have it.
+const ROUTED_EXPERTS: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.weight$";
+
 /// Where the bytes come from.
 #[derive(Debug)]
 pub enum Weights {
@@ -219,7 +222,7 @@ fn load_raw(
         Weights::Reserved(file) => {
             let buft = device::reserved_buffer_type().ok_or(LoadError::NoSeam)?;
             let overrides = [
-                override_for(c"exps\\.weight$".as_ptr(), buft),
+                override_for(ROUTED_EXPERTS.as_ptr(), buft),
                 override_for(std::ptr::null(), std::ptr::null_mut()),
             ];
             params.tensor_buft_overrides = overrides.as_ptr();
