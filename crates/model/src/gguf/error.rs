@@ -36,7 +36,7 @@ pub enum ReadError {
         /// Bytes left there.
         have: u64,
     },
-    /// A number is larger than its limit in [`Limits`].
+    /// A number is larger than its limit in [`super::Limits`].
     #[error("{what} at byte {offset} is {value}, more than the limit of {limit}")]
     Limit {
         /// What was being read.
@@ -67,7 +67,7 @@ pub enum ReadError {
         offset: u64,
     },
     /// The same key or tensor name twice.
-    #[error("{what} \"{name}\" at byte {offset} appears twice")]
+    #[error("{what} {name:?} at byte {offset} appears twice")]
     Duplicate {
         /// What was being read.
         what: &'static str,
@@ -77,7 +77,7 @@ pub enum ReadError {
         offset: u64,
     },
     /// A tensor whose type, shape or place does not hold.
-    #[error("tensor \"{name}\": {problem}")]
+    #[error("tensor {name:?}: {problem}")]
     Tensor {
         /// The tensor.
         name: String,
@@ -133,7 +133,7 @@ pub enum TensorProblem {
         file_len: u64,
     },
     /// Data shared with another tensor.
-    #[error("its data overlaps that of \"{other}\"")]
+    #[error("its data overlaps that of {other:?}")]
     Overlap {
         /// The other tensor.
         other: String,
