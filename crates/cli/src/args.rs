@@ -115,6 +115,9 @@ pub(crate) enum LoadingArg {
 pub(crate) struct Inspect {
     /// GGUF file (any part of a split one)
     pub(crate) model: PathBuf,
+    /// KV cache length for the smallest workable memory, in tokens
+    #[arg(long, default_value_t = 4096)]
+    pub(crate) context: u32,
 }
 
 /// `motley bench`.

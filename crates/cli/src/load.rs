@@ -23,7 +23,12 @@ pub(crate) fn session_options(load: &LoadArgs) -> SessionOptions {
 }
 
 /// Loads the model and says on stderr what was chosen.
-pub(crate) fn load(runtime: Runtime, model: &Path, load: &LoadArgs, global: &Global) -> Result<Engine> {
+pub(crate) fn load(
+    runtime: Runtime,
+    model: &Path,
+    load: &LoadArgs,
+    global: &Global,
+) -> Result<Engine> {
     let options = engine_options(load, global.threads);
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {

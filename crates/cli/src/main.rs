@@ -10,6 +10,8 @@ mod load;
 
 use args::{Command, Motley};
 use clap::Parser;
+use console::Term;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -17,7 +19,12 @@ fn main() -> ExitCode {
     start_log(motley.global.verbose);
     let result = match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
-        Command::Inspect(inspect) => commands::inspect::run(&inspect.model, motley.global.json),
+        Command::Inspect(inspect) => commands::inspect::run(
+            &inspect.model,
+            motley.global.json,
+            u64::from(inspect.context),
+            columns(),
+        ),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
         Command::Worker => commands::worker::run(),
     };
@@ -41,6 +48,11 @@ fn start_log(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// Columns of the terminal on stdout; `None` in a pipe.
+fn columns() -> Option<u16> {
+    std::io::stdout().is_terminal().then(|| Term::stdout().size().1)
 }
 
 /// `motley … | head` is not an error.

@@ -23,6 +23,8 @@ pub(crate) unsafe fn belongs_to_block(op: *const sys::ggml_tensor) -> bool {
     // SAFETY: the caller vouches for `op` and its sources.
     unsafe {
         match (*op).op {
+            // A weight itself: the scheduler asks who may hold it.
+            sys::GGML_OP_NONE => is_expert_weight(op),
             sys::GGML_OP_MUL_MAT_ID => is_expert_weight((*op).src[0]),
             sys::GGML_OP_ADD_ID => descends_from_block((*op).src[0], MAX_LOOK_BACK),
             _ => is_between_op((*op).op) && sources_descend(op, MAX_LOOK_BACK),
