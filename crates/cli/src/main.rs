@@ -1,2 +1,4 @@
 //! The `motley` command.
+#![forbid(unsafe_code)]
+
 fn main() {}
