@@ -2,9 +2,20 @@
 //!
 //! In reading order:
 //! - [`tidy`]: the house rules as a checker.
+//! - [`synth`]: models of random weights, any architecture and size.
+//! - [`gguf_source`]: headers and tokenizers of existing files.
+//! - [`smollm2`]: fetches the one real model that tests start from.
+//! - [`cache`]: where models live.
 #![forbid(unsafe_code)]
 
+pub mod cache;
+pub mod gguf_source;
+pub mod smollm2;
+pub mod synth;
 pub mod tidy;
+
+#[cfg(test)]
+mod dequant;
 
 use std::path::Path;
 

@@ -1,27 +1,26 @@
-//! The command `cargo xtask`: it reads the command line and calls the library.
+//! The command `cargo xtask`: calls the library and tells a person what it did.
 #![forbid(unsafe_code)]
 
+mod arguments;
+
 use anyhow::{Result, bail};
-use clap::{Parser, Subcommand};
-use xtask::{tidy, workspace_root};
-
-/// Automation of the motley repository.
-#[derive(Debug, Parser)]
-#[command(name = "cargo xtask")]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Check the house rules that no compiler knows.
-    Tidy,
-}
+use arguments::{Arguments, Command, SynthArguments};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
+use std::time::Instant;
+use xtask::gguf_source::Tokenizer;
+use xtask::synth::file::{Progress, first_path};
+use xtask::{cache, smollm2, synth, tidy, workspace_root};
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Tidy => run_tidy(),
+        Command::Synth(arguments) => run_synth(&arguments),
+        Command::Smollm2 { force } => {
+            println!("{}", smollm2::fetch(force)?.display());
+            Ok(())
+        }
     }
 }
 
@@ -36,4 +35,69 @@ fn run_tidy() -> Result<()> {
         count => bail!("{count} findings"),
     }
     Ok(())
+}
+
+fn run_synth(arguments: &SynthArguments) -> Result<()> {
+    let request = arguments.request()?;
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => cache::models_folder()?.join(request.file_name()),
+    };
+    let path = first_path(&out, request.shards);
+    if path.exists() && !arguments.force {
+        return tell_existing(&path);
+    }
+    let source = match &arguments.tokenizer {
+        Some(path) => path.clone(),
+        None => smollm2::fetch(false)?,
+    };
+    let tokenizer = Tokenizer::read(&source)?;
+    let bar = Bar::new();
+    let report = synth::generate(&request, &tokenizer, &out, &mut |word| bar.hear(word))?;
+    let synth::Shape { layers, experts, topk, .. } = request.shape;
+    let seconds = bar.finish();
+    eprintln!(
+        "{} {}: {} MB, {layers} layers, {experts} experts (top-{topk}), {seconds:.1} s",
+        request.arch,
+        request.quant,
+        report.bytes / 1_000_000,
+    );
+    println!("{}", report.path.display());
+    Ok(())
+}
+
+fn tell_existing(path: &Path) -> Result<()> {
+    eprintln!("already there (--force writes it anew)");
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// A progress bar on a terminal, nothing elsewhere; and the clock.
+struct Bar {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl Bar {
+    #[expect(clippy::disallowed_methods, reason = "a command tells how long it took")]
+    fn new() -> Self {
+        let style = ProgressStyle::with_template(
+            "{bar:40} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}",
+        );
+        let bar = ProgressBar::no_length().with_style(style.expect("a valid template"));
+        Self { bar, start: Instant::now() }
+    }
+
+    fn hear(&self, word: Progress) {
+        match word {
+            Progress::Total(bytes) => self.bar.set_length(bytes),
+            Progress::More(bytes) => self.bar.inc(bytes),
+        }
+    }
+
+    /// Clears the bar; seconds since its start.
+    fn finish(&self) -> f64 {
+        self.bar.finish_and_clear();
+        self.start.elapsed().as_secs_f64()
+    }
 }

@@ -22,7 +22,11 @@ struct Exception {
     reason: &'static str,
 }
 
-const EXCEPTIONS: &[Exception] = &[];
+const EXCEPTIONS: &[Exception] = &[Exception {
+    path: "crates/model/src/gguf/read.rs",
+    function: "",
+    reason: "half of it is the error enum that the reader's limits and checks name one by one",
+}];
 
 /// Functions and files over the limits, and exceptions that nothing needs.
 pub fn check(tree: &Tree) -> Vec<Finding> {
