@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand};
 use motley_model::gguf::GgmlType;
 use std::path::PathBuf;
 use xtask::synth::{Arch, Preset, Request};
+use xtask::upcycle;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     Tidy,
     /// Write a GGUF of random weights and print its path.
     Synth(SynthArguments),
+    /// Make an exact mixture of experts of a dense llama GGUF and print its path.
+    Upcycle(UpcycleArguments),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
     Smollm2 {
         /// Fetch it even if it is there.
@@ -105,6 +108,39 @@ impl SynthArguments {
         request.quant = self.quant.unwrap_or(request.quant);
         (request.seed, request.skew, request.shards) = (self.seed, self.skew, self.split);
         Ok(request)
+    }
+}
+
+/// Options of `upcycle`.
+#[derive(Debug, Args)]
+pub(crate) struct UpcycleArguments {
+    /// The dense model [default: SmolLM2, fetched into the cache].
+    pub(crate) dense: Option<PathBuf>,
+    /// Experts per layer.
+    #[arg(long)]
+    experts: u64,
+    /// Experts chosen per token.
+    #[arg(long)]
+    topk: u64,
+    /// Neurons that stay together: 32, or 256 for K-quants.
+    #[arg(long, default_value_t = 32)]
+    block: u64,
+    /// Seed of orders and routers.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// File to write [default: a telling name in the cache].
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Write it even if it is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl UpcycleArguments {
+    /// The request.
+    pub(crate) fn request(&self) -> upcycle::Request {
+        let Self { experts, topk, block, seed, .. } = *self;
+        upcycle::Request { experts, topk, block, seed }
     }
 }
 

