@@ -36,11 +36,11 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The header was refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot be used", path.display())]
     Header {
         /// The file.
         path: PathBuf,
-        /// Why. Part of this error's message already.
+        /// Why.
         source: ReadError,
     },
     /// A shard of a split model whose name does not say which.

@@ -21,19 +21,19 @@ pub enum SpecError {
     #[error("a model needs at least one file")]
     Empty,
     /// A metadata key that every model has.
-    #[error("metadata key {key} is missing; this may not be a language model")]
+    #[error("metadata key {key:?} is missing; this may not be a language model")]
     Missing {
         /// The key.
         key: String,
     },
     /// A key whose value is not a count (or, per layer, has too few of them).
-    #[error("metadata key {key} does not hold a count for every layer")]
+    #[error("metadata key {key:?} does not hold a count for every layer")]
     NotACount {
         /// The key.
         key: String,
     },
     /// A count beyond what llama.cpp supports.
-    #[error("metadata key {key} is {value}, more than the limit of {limit}")]
+    #[error("metadata key {key:?} is {value}, more than the limit of {limit}")]
     TooLarge {
         /// The key.
         key: String,
@@ -44,7 +44,7 @@ pub enum SpecError {
     },
     /// Each expert in a tensor of its own, as converters wrote until April 2024.
     #[error(
-        "tensor {tensor} holds a single expert: the file is in the old format from before April \
+        "tensor {tensor:?} holds a single expert: the file is in the old format from before April \
          2024; convert the model anew with a current convert_hf_to_gguf.py or download a newer file"
     )]
     OldFormat {
@@ -52,13 +52,13 @@ pub enum SpecError {
         tensor: String,
     },
     /// The same tensor in two files of a split model.
-    #[error("tensor {tensor} appears twice; the parts of different models may be mixed")]
+    #[error("tensor {tensor:?} appears twice; the parts of different models may be mixed")]
     Duplicate {
         /// The tensor.
         tensor: String,
     },
     /// An expert tensor whose slowest dimension is not the number of experts.
-    #[error("tensor {tensor} of shape {dims:?} does not hold {experts} experts")]
+    #[error("tensor {tensor:?} of shape {dims:?} does not hold {experts} experts")]
     ExpertShape {
         /// The tensor.
         tensor: String,
@@ -97,11 +97,11 @@ pub enum ModelError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Its files are sound, its description is not.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: cannot be used", path.display())]
     Spec {
-        /// The first file.
+        /// The file asked for.
         path: PathBuf,
-        /// Why. Part of this error's message already.
+        /// Why.
         source: SpecError,
     },
 }

@@ -1,12 +1,14 @@
 //! The model in brief, for people and programs (`motley inspect --json`). No rendering.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::files::ModelFiles;
+use crate::gguf::GgmlType;
 use crate::hparams::Shape;
-use crate::role::Matrix;
+use crate::role::{Matrix, Part};
 use crate::router::Router;
 use crate::sizes::{Quantisation, Sizes};
 use crate::spec::{ModelSpec, SharedExperts};
@@ -32,7 +34,7 @@ pub struct LayerSummary {
     /// Bytes of one expert.
     pub expert_bytes: u64,
     /// Element type of each matrix.
-    pub matrices: Vec<(Matrix, crate::gguf::GgmlType)>,
+    pub matrices: BTreeMap<Matrix, GgmlType>,
 }
 
 /// Everything `motley inspect` tells.
@@ -119,7 +121,7 @@ fn layer_summaries(spec: &ModelSpec) -> Vec<LayerSummary> {
             matrices: layer
                 .tensors
                 .iter()
-                .filter(|tensor| tensor.part == crate::role::Part::Weight)
+                .filter(|tensor| tensor.part == Part::Weight)
                 .map(|tensor| (tensor.matrix, tensor.ty))
                 .collect(),
         })

@@ -3,8 +3,6 @@
 //! What llama.cpp parses is this header and no byte of the original ones, so hostile headers meet
 //! Rust first. Tensor data is not touched: extents say which file holds it.
 
-use std::collections::HashMap;
-
 use super::{GgufHeader, TensorDesc, WriteError, encode_header};
 
 /// Metadata keys that belong to a split file and not to the model.
@@ -143,10 +141,5 @@ impl VirtualLayout {
     /// The extent that covers `offset`, if it is tensor data.
     pub fn extent_at(&self, offset: u64) -> Option<&Extent> {
         if let Piece::Data { extent, .. } = self.piece_at(offset) { Some(extent) } else { None }
-    }
-
-    /// Extents by tensor index, for those who start from a tensor.
-    pub fn by_tensor(&self) -> HashMap<usize, &Extent> {
-        self.extents.iter().map(|extent| (extent.tensor, extent)).collect()
     }
 }

@@ -17,11 +17,13 @@
 //!
 //! * `value`: metadata values and their ordered map.
 //! * `ggml_type`: the element types, their block sizes and names.
+//! * `error`: why a header is refused.
 //! * `read`: header reader; starts with its limits.
 //! * `source`: the bounded byte source below the reader.
 //! * `write`: header encoder and streaming file writer.
 //! * `layout`: one virtual file made of one or several real ones.
 
+mod error;
 mod ggml_type;
 mod layout;
 mod read;
@@ -29,9 +31,10 @@ mod source;
 mod value;
 mod write;
 
+pub use error::{ReadError, TensorProblem};
 pub use ggml_type::GgmlType;
 pub use layout::{Extent, LayoutError, Piece, VirtualLayout, rewrite_header};
-pub use read::{GgufHeader, Limits, ReadError, TensorInfo, TensorProblem};
+pub use read::{GgufHeader, Limits, TensorInfo};
 pub use value::{GgufString, MetaArray, MetaValue, Metadata, StringArray};
 pub use write::{EncodedHeader, GgufWriter, TensorDesc, WriteError, encode_header};
 

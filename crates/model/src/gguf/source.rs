@@ -2,7 +2,8 @@
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-use super::read::{Limits, ReadError};
+use super::error::ReadError;
+use super::read::Limits;
 
 /// Buffer between the file and the header reader.
 const BUFFER_BYTES: usize = 1 << 18;

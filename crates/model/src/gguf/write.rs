@@ -30,19 +30,19 @@ pub enum WriteError {
     #[error("general.alignment must be a u32 and a power of two")]
     Alignment,
     /// A name that readers refuse.
-    #[error("\"{name}\" cannot be a key or tensor name (empty, with NUL, or too long)")]
+    #[error("{name:?} cannot be a key or tensor name (empty, with NUL, or too long)")]
     Name {
         /// The name.
         name: String,
     },
     /// Two tensors of one name.
-    #[error("tensor \"{name}\" appears twice")]
+    #[error("tensor {name:?} appears twice")]
     Duplicate {
         /// The name.
         name: String,
     },
     /// Rows that are not whole blocks, more than four dimensions, or a size beyond 63 bits.
-    #[error("tensor \"{name}\": shape {dims:?} does not fit type {ty}")]
+    #[error("tensor {name:?}: shape {dims:?} does not fit type {ty}")]
     Shape {
         /// The tensor.
         name: String,
@@ -60,7 +60,7 @@ pub enum WriteError {
         found: Option<String>,
     },
     /// A tensor with more or fewer bytes than its shape says.
-    #[error("tensor \"{name}\" takes {need} bytes, {given} were given")]
+    #[error("tensor {name:?} takes {need} bytes, {given} were given")]
     Length {
         /// The tensor.
         name: String,
