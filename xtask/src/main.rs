@@ -3,40 +3,36 @@
 
 mod arguments;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use arguments::{Arguments, Command, SynthArguments, UpcycleArguments};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
 use xtask::output::{Progress, Report};
 use xtask::synth::file::first_path;
 use xtask::{cache, smollm2, synth, tidy, upcycle, workspace_root};
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Tidy => run_tidy(),
-        Command::Synth(arguments) => run_synth(&arguments),
-        Command::Upcycle(arguments) => run_upcycle(&arguments),
-        Command::Smollm2 { force } => {
-            println!("{}", smollm2::fetch(force)?.display());
-            Ok(())
-        }
+        Command::Tidy => return run_tidy(),
+        Command::Synth(arguments) => run_synth(&arguments)?,
+        Command::Upcycle(arguments) => run_upcycle(&arguments)?,
+        Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn run_tidy() -> Result<()> {
+fn run_tidy() -> Result<ExitCode> {
     let tree = tidy::Tree::of_git(workspace_root())?;
     let findings = tidy::check(&tree);
     for finding in &findings {
         println!("{finding}");
     }
-    match findings.len() {
-        0 => println!("tidy: {} files", tree.files().len()),
-        count => bail!("{count} findings"),
-    }
-    Ok(())
+    println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_synth(arguments: &SynthArguments) -> Result<()> {

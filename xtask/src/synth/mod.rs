@@ -110,3 +110,6 @@ pub fn ensure_cached(request: &Request) -> Result<PathBuf> {
     }
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests;
