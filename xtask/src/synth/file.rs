@@ -127,8 +127,8 @@ fn for_each_chunk(
         }
         Values::Random { std } => {
             let filler = filler(*std)?;
-            let two_blocks = 2 * ty.block_bytes() as usize;
-            let mut chunk = vec![0; CHUNK_BYTES / two_blocks * two_blocks];
+            let block = ty.block_bytes() as usize;
+            let mut chunk = vec![0; CHUNK_BYTES / block * block];
             let mut left = bytes_of(&tensor.desc);
             while left > 0 {
                 let len = left.min(chunk.len() as u64) as usize;

@@ -2,9 +2,9 @@
 //!
 //! Quantised blocks get random quants under constant scales: only the block's scale bytes are
 //! written, everything else is the raw output of the generator. Layouts: `ggml-common.h`.
-//! Types with one more level below zero than above (-8..=7) lean down; a matrix that leans
-//! multiplies the mean of its input by `sqrt(fan_in)` times the lean, layer after layer, until
-//! all tokens look alike. So their scales change sign from one block to the next.
+//! Types with one more level below zero than above (-8..=7) lean down, and a matrix that leans
+//! multiplies the mean of its input, layer after layer, until all tokens look alike to the
+//! router. So every block's scale has a random sign.
 //! Float types draw from a table of normal quantiles, 12 random bits each.
 
 use half::{bf16, f16};
@@ -42,8 +42,8 @@ pub struct Filler {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// Random bytes, then these bytes at their offsets of the even and the odd blocks.
-    Blocks { block_bytes: usize, even: Vec<Fixed>, odd: Vec<Fixed> },
+    /// Random bytes, then in each block either set of bytes at their offsets, by a random bit.
+    Blocks { block_bytes: usize, plus: Vec<Fixed>, minus: Vec<Fixed> },
     /// Elements of `width` bytes out of a table of [`QUANTILES`].
     Table { width: usize, elements: Vec<u8> },
 }
@@ -59,24 +59,22 @@ impl Filler {
             GgmlType::F16 => table(std, |value| f16::from_f32(value).to_le_bytes().to_vec()),
             GgmlType::BF16 => table(std, |value| bf16::from_f32(value).to_le_bytes().to_vec()),
             _ => {
-                let (even, odd) = (fixed_bytes(ty, std)?, fixed_bytes(ty, -std)?);
-                Kind::Blocks { block_bytes: ty.block_bytes() as usize, even, odd }
+                let (plus, minus) = (fixed_bytes(ty, std)?, fixed_bytes(ty, -std)?);
+                Kind::Blocks { block_bytes: ty.block_bytes() as usize, plus, minus }
             }
         };
         Some(Self { kind })
     }
 
-    /// Overwrites `buffer`, whole blocks from an even one on, with the next values of `rng`.
+    /// Overwrites `buffer`, which is whole blocks, with the next values of `rng`.
     pub fn fill(&self, rng: &mut Xoshiro256PlusPlus, buffer: &mut [u8]) {
         match &self.kind {
-            Kind::Blocks { block_bytes, even, odd } => {
+            Kind::Blocks { block_bytes, plus, minus } => {
                 rng.fill_bytes(buffer);
-                for pair in buffer.chunks_mut(2 * block_bytes) {
-                    let (first, second) = pair.split_at_mut(*block_bytes);
-                    put_fixed(first, even);
-                    if !second.is_empty() {
-                        put_fixed(second, odd);
-                    }
+                for block in buffer.chunks_exact_mut(*block_bytes) {
+                    // A bit of a byte that is about to be overwritten.
+                    let sign = block[plus[0].0] & 1;
+                    put_fixed(block, if sign == 0 { plus } else { minus });
                 }
             }
             Kind::Table { width, elements } => fill_from_table(rng, buffer, *width, elements),

@@ -29,7 +29,7 @@ use motley_model::gguf::GgmlType;
 use std::path::{Path, PathBuf};
 
 /// Part of every cached file's name; rises when the same request gives other bytes.
-const GENERATOR_VERSION: u32 = 1;
+const GENERATOR_VERSION: u32 = 2;
 
 /// What to generate.
 #[derive(Debug, Clone)]

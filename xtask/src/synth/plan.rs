@@ -3,13 +3,18 @@
 //! A plan is filled by an architecture through helpers that carry the conventions all of them
 //! share: names of ggml's tensors, dimensions fastest first, `1/sqrt(fan_in)` as the standard
 //! deviation of a matrix, F32 for everything that is not a matrix.
+//!
+//! Random attention is nearly a plain average, so what it adds is nearly the same for all tokens.
+//! If that grew beside the token's own part, routers would choose the same experts for every
+//! token. Hence embeddings of unit size, and attention outputs scaled by `1/sqrt(2 layers)`, so
+//! that all layers together add half as much as the embedding brought.
 
 use super::{Request, router};
 use crate::gguf_source::Tokenizer;
 use motley_model::gguf::{GgmlType, MetaValue, Metadata, TensorDesc};
 
-/// Standard deviation of token embeddings: small beside what the first layer adds.
-const EMBEDDING_STD: f32 = 0.2;
+/// Standard deviation of token embeddings as they enter the first layer.
+const EMBEDDING_STD: f32 = 1.0;
 
 /// Standard deviation of biases: seen in the results, but not ruling them.
 const BIAS_STD: f32 = 0.1;
@@ -97,9 +102,15 @@ impl Plan {
 
     /// Token embeddings, final norm and output matrix.
     pub fn ends(&mut self) {
+        self.ends_scaled(1.0);
+    }
+
+    /// The same, where the graph multiplies embeddings by `scale`.
+    pub fn ends_scaled(&mut self, scale: f32) {
+        let std = EMBEDDING_STD / scale;
         let (hidden, vocab) = (self.request.shape.hidden, self.vocab);
         let ty = self.type_for(hidden, self.dense_type());
-        self.push("token_embd.weight", &[hidden, vocab], ty, Values::Random { std: EMBEDDING_STD });
+        self.push("token_embd.weight", &[hidden, vocab], ty, Values::Random { std });
         self.norm("output_norm.weight", hidden);
         self.matrix("output.weight", &[hidden, vocab]);
     }
@@ -111,7 +122,16 @@ impl Plan {
         self.matrix(&format!("blk.{layer}.attn_q.weight"), &[shape.hidden, q]);
         self.matrix(&format!("blk.{layer}.attn_k.weight"), &[shape.hidden, kv]);
         self.matrix(&format!("blk.{layer}.attn_v.weight"), &[shape.hidden, kv]);
-        self.matrix(&format!("blk.{layer}.attn_output.weight"), &[q, shape.hidden]);
+        self.attention_output(layer, q);
+    }
+
+    /// The matrix from heads of `width` in sum back to the residual stream.
+    pub fn attention_output(&mut self, layer: u64, width: u64) {
+        let shape = self.request.shape;
+        let ty = self.type_for(width, self.dense_type());
+        let std = matrix_std(width) / (2.0 * shape.layers as f32).sqrt();
+        let name = format!("blk.{layer}.attn_output.weight");
+        self.push(&name, &[width, shape.hidden], ty, Values::Random { std });
     }
 
     /// Biases of `q`, `k` and `v`.

@@ -127,5 +127,5 @@ fn attention(plan: &mut Plan, shape: &Shape, latent: &Latent, layer: u64) {
     // its kernel then refuses their permuted inputs and the program aborts. BF16 never goes there.
     plan.matrix_bf16(&name("k_b"), &[nope, kv_rank, heads]);
     plan.matrix_bf16(&name("v_b"), &[kv_rank, head_dim, heads]);
-    plan.matrix(&name("output"), &[heads * head_dim, hidden]);
+    plan.attention_output(layer, heads * head_dim);
 }
