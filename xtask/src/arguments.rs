@@ -148,3 +148,45 @@ fn parse_type(text: &str) -> Result<GgmlType> {
     let found = GgmlType::ALL.iter().find(|ty| ty.name().eq_ignore_ascii_case(text));
     found.copied().with_context(|| format!("no ggml type `{text}`"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(line: &str) -> Result<Request> {
+        let words = ["xtask", "synth"].into_iter().chain(line.split(' '));
+        match Arguments::try_parse_from(words)?.command {
+            Command::Synth(arguments) => arguments.request(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_go_over_the_preset() {
+        let plain = Request::of_preset(Preset::Qwen3moe2g);
+        let given = request("--preset qwen3moe-2g --layers 7 --quant q4_k --split 2 --seed 5");
+        let given = given.expect("a request");
+        assert_eq!((given.shape.layers, given.shape.hidden), (7, plain.shape.hidden));
+        assert_eq!((given.quant, given.shards, given.seed), (GgmlType::Q4_K, 2, 5));
+    }
+
+    #[test]
+    fn an_architecture_alone_has_its_test_shape_and_type() {
+        let given = request("--arch gpt-oss").expect("a request");
+        assert_eq!(given.shape, Preset::Test(Arch::GptOss).shape());
+        assert_eq!(given.quant, GgmlType::MXFP4);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for line in ["--layers 3", "--arch bert", "--arch llama --quant Q9", "--preset x"] {
+            assert!(request(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}
