@@ -55,6 +55,8 @@ pub(crate) struct Outcome {
     pub(crate) tokens: Vec<i32>,
     pub(crate) blocks: u64,
     pub(crate) delegated: u64,
+    /// Resident memory once loaded, where the system tells it.
+    pub(crate) resident_bytes: Option<u64>,
     /// (read, skipped) tensor bytes while loading.
     pub(crate) load_reads: Option<(u64, u64)>,
     /// `[layer][token]` → experts, when asked for.
@@ -89,6 +91,7 @@ fn work(job: &Job) -> Result<Outcome> {
         tokens: Vec::new(),
         blocks: 0,
         delegated: 0,
+        resident_bytes: resident_bytes(),
         load_reads: engine.load_reads(),
         routing: Vec::new(),
     };
@@ -154,6 +157,13 @@ fn prompt(job: &Job, vocab_size: usize) -> Vec<i32> {
 fn most_likely(logits: &[f32]) -> i32 {
     let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
     best.map_or(0, |(token, _)| token as i32)
+}
+
+/// `VmRSS` of this process.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 /// Keeps what it sees.
