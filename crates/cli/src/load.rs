@@ -19,7 +19,11 @@ pub(crate) fn engine_options(load: &LoadArgs, threads: Option<u32>) -> EngineOpt
 
 /// Options for a session.
 pub(crate) fn session_options(load: &LoadArgs) -> SessionOptions {
-    SessionOptions { context_tokens: load.context, chunk_tokens: load.chunk }
+    SessionOptions {
+        context_tokens: load.context,
+        chunk_tokens: load.chunk,
+        ..SessionOptions::default()
+    }
 }
 
 /// Loads the model and says on stderr what was chosen.

@@ -10,7 +10,7 @@ use motley_ggml::{
     LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
     VirtualFile, Weights,
 };
-use motley_model::gguf::LayoutError;
+use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,8 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let (spec, files) = ModelSpec::open(path)?;
         let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
-        let model_options = ModelOptions { repack: options.repack, gpu_layers: 0 };
+        let model_options =
+            ModelOptions { repack: options.repack && may_rearrange(&spec), gpu_layers: 0 };
         let model = Model::load(runtime, weights, &model_options, progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
         Ok(Self {
@@ -216,6 +217,17 @@ fn weights(
 /// Expert matrices are read on demand; predictor layers are not run at all.
 fn left_on_disk(role: Role) -> bool {
     matches!(role, Role::Routed { part: Part::Weight, .. } | Role::Predictor { .. })
+}
+
+/// llama.cpp's AMX buffers take the two absorbed projections of latent attention
+/// (`attn_k_b`, `attn_v_b`) and then find no way to multiply with them: the process
+/// would be ended by an assertion (ggml-backend.cpp). Such models stay as they are.
+fn may_rearrange(spec: &ModelSpec) -> bool {
+    let amx = motley_ggml::cpu::built_features().iter().any(|name| name == "AMX_INT8");
+    let absorbed =
+        |name: &str| name.ends_with(".attn_k_b.weight") || name.ends_with(".attn_v_b.weight");
+    let plain = |ty| matches!(ty, GgmlType::F32 | GgmlType::BF16);
+    !amx || spec.tensors.iter().all(|tensor| !absorbed(&tensor.name) || plain(tensor.ty))
 }
 
 fn pools(threads: Option<u32>) -> Result<Pools, EngineError> {

@@ -25,11 +25,13 @@ pub struct SessionOptions {
     pub context_tokens: u32,
     /// Largest prefill chunk.
     pub chunk_tokens: u32,
+    /// f32 KV cache and plain attention, for comparing with references.
+    pub precise_attention: bool,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context_tokens: 4096, chunk_tokens: 512 }
+        Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false }
     }
 }
 
@@ -130,6 +132,7 @@ impl Session {
             context_tokens: options.context_tokens,
             batch_tokens: options.chunk_tokens.min(options.context_tokens),
             sequences: 1,
+            precise_attention: options.precise_attention,
         };
         let context = Context::new(model, &shape, pools, Box::new(drive))?;
         Ok(Self {

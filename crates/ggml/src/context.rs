@@ -18,6 +18,9 @@ pub struct ContextOptions {
     pub batch_tokens: u32,
     /// Most sequences at once.
     pub sequences: u32,
+    /// Keep the KV cache in f32 and attention in its plain form: twice the memory,
+    /// for comparing with references. Otherwise llama.cpp's defaults (f16).
+    pub precise_attention: bool,
 }
 
 /// The two thread pools of a context (A5): switching needs no new KV cache.
@@ -184,6 +187,11 @@ fn params(
     params.n_seq_max = options.sequences;
     params.n_threads = pools.decode.threads() as i32;
     params.n_threads_batch = pools.prefill.threads() as i32;
+    if options.precise_attention {
+        params.type_k = sys::GGML_TYPE_F32;
+        params.type_v = sys::GGML_TYPE_F32;
+        params.flash_attn_type = sys::LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    }
     params.abort_callback = Some(is_cancelled);
     params.abort_callback_data = Arc::as_ptr(cancel).cast_mut().cast();
     params

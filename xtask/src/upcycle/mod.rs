@@ -23,7 +23,7 @@ use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, TensorInfo};
 use permute::permutation;
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Part of every cached file's name; rises when the same request gives other bytes.
 const GENERATOR_VERSION: u32 = 1;
@@ -51,6 +51,15 @@ impl Request {
         let Self { experts, topk, block, seed } = self;
         format!("{stem}-upcycled-e{experts}k{topk}b{block}-seed{seed}-v{GENERATOR_VERSION}.gguf")
     }
+}
+
+/// The mixture in the cache folder, made when it is not there yet.
+pub fn ensure_cached(dense: &Path, request: &Request) -> Result<PathBuf> {
+    let path = crate::cache::models_folder()?.join(request.file_name(dense));
+    if !path.exists() {
+        upcycle(dense, request, &path, &mut |_| {})?;
+    }
+    Ok(path)
 }
 
 /// Writes the mixture to `out`; memory is one dense matrix.

@@ -93,6 +93,7 @@ fn job(global: &Global, bench: &Bench) -> Job {
         prefill: bench.prefill,
         decode: bench.decode,
         repeat: bench.repeat,
+        precise_attention: false,
         score: false,
         logits: None,
         routing: false,

@@ -33,6 +33,9 @@ pub(crate) struct Job {
     pub(crate) decode: usize,
     /// How often prompt and decode are run; each is timed.
     pub(crate) repeat: u32,
+    /// f32 KV cache and plain attention.
+    #[serde(default)]
+    pub(crate) precise_attention: bool,
     /// Compute logits for every prompt token, so that the last layer runs for all.
     #[serde(default)]
     pub(crate) score: bool,
@@ -78,7 +81,11 @@ fn work(job: &Job) -> Result<Outcome> {
     let engine = Engine::load(runtime, &job.model, &engine_options(job), &mut |_| true)?;
     let load_s = started.elapsed().as_secs_f64();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let options = SessionOptions { context_tokens: job.context, chunk_tokens: job.chunk };
+    let options = SessionOptions {
+        context_tokens: job.context,
+        chunk_tokens: job.chunk,
+        precise_attention: job.precise_attention,
+    };
     let mut session = if job.routing {
         engine.watched_session(&options, Box::new(Keep(Arc::clone(&seen))))?
     } else {

@@ -11,21 +11,21 @@ use xtask::synth::{Arch, Preset, Request};
 
 /// Which engine runs, and where its expert weights live.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
-    pub bare: bool,
-    pub on_demand: bool,
-    pub repack: bool,
+pub(crate) struct Way {
+    pub(crate) bare: bool,
+    pub(crate) on_demand: bool,
+    pub(crate) repack: bool,
 }
 
-pub const BARE: Way = Way { bare: true, on_demand: false, repack: true };
-pub const BARE_PLAIN: Way = Way { bare: true, on_demand: false, repack: false };
-pub const REPACKED: Way = Way { bare: false, on_demand: false, repack: true };
-pub const MAPPED: Way = Way { bare: false, on_demand: false, repack: false };
-pub const ON_DEMAND: Way = Way { bare: false, on_demand: true, repack: false };
+pub(crate) const BARE: Way = Way { bare: true, on_demand: false, repack: true };
+pub(crate) const BARE_PLAIN: Way = Way { bare: true, on_demand: false, repack: false };
+pub(crate) const REPACKED: Way = Way { bare: false, on_demand: false, repack: true };
+pub(crate) const MAPPED: Way = Way { bare: false, on_demand: false, repack: false };
+pub(crate) const ON_DEMAND: Way = Way { bare: false, on_demand: true, repack: false };
 
 /// A worker's job with one thread: a second spinning thread makes tests that run
 /// side by side slow, not different.
-pub fn job(model: &Path, way: Way) -> Value {
+pub(crate) fn job(model: &Path, way: Way) -> Value {
     json!({
         "model": model, "bare": way.bare, "on_demand": way.on_demand, "repack": way.repack,
         "threads": 1, "context": 1024, "chunk": 512, "prefill": 512, "decode": 64, "repeat": 1,
@@ -33,12 +33,12 @@ pub fn job(model: &Path, way: Way) -> Value {
 }
 
 /// Runs `motley` with `args`.
-pub fn motley(args: &[&str]) -> Output {
+pub(crate) fn motley(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_motley")).args(args).output().expect("motley starts")
 }
 
 /// Runs a job; its outcome.
-pub fn work(job: &Value) -> Value {
+pub(crate) fn work(job: &Value) -> Value {
     let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
         .arg("worker")
         .stdin(Stdio::piped())
@@ -54,7 +54,7 @@ pub fn work(job: &Value) -> Value {
 }
 
 /// Runs a job; its outcome and its logits, bytes as they are.
-pub fn work_with_logits(mut job: Value) -> (Value, Vec<u8>) {
+pub(crate) fn work_with_logits(mut job: Value) -> (Value, Vec<u8>) {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     job["logits"] = json!(file.path());
     let outcome = work(&job);
@@ -63,23 +63,23 @@ pub fn work_with_logits(mut job: Value) -> (Value, Vec<u8>) {
 
 /// The small model of `arch`, made when it is not there yet. `None` when the
 /// tokenizer it is made from is absent: then the test says so and passes over.
-pub fn synth(arch: Arch) -> Option<PathBuf> {
+pub(crate) fn synth(arch: Arch) -> Option<PathBuf> {
     synth_request(&Request::of_preset(Preset::Test(arch)))
 }
 
 /// As [`synth`], for any request.
-pub fn synth_request(request: &Request) -> Option<PathBuf> {
+pub(crate) fn synth_request(request: &Request) -> Option<PathBuf> {
     smollm2()?;
     Some(xtask::synth::ensure_cached(request).expect("the model can be made"))
 }
 
 /// SmolLM2 as fetched by `cargo xtask smollm2`.
-pub fn smollm2() -> Option<PathBuf> {
+pub(crate) fn smollm2() -> Option<PathBuf> {
     present(xtask::smollm2::path().ok()?, "run `cargo xtask smollm2`")
 }
 
 /// A file of the data folder beside the project.
-pub fn shared(name: &str) -> Option<PathBuf> {
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("MOTLEY_SHARED")
         .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
     let file = folder.join("data").join(name);
