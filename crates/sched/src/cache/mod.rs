@@ -11,17 +11,30 @@
 //!
 //! Modules in reading order:
 //! - [`residency`]: `ExpertCache`, slots and leases on top of one policy.
+//! - `routed`: from a recorded visit to what a layer needs.
 //! - [`ranks`]: the tournament tree with the lowest rank of a layer and of everything at hand.
-//! - [`lru`]: least recently used.
+//! - [`lru`], [`lfu`], [`lfru`]: recency, frequency, and both.
+//! - [`mrs`]: averaged router scores (H3).
+//! - [`popularity`]: a fixed order from a profile (N1).
+//! - [`belady`]: the bound no online policy passes.
+//! - `decay`: fading sums for `lfru` and `mrs`.
 
 use motley_trace::ExpertKey;
 
+pub mod belady;
+mod decay;
+pub mod lfru;
+pub mod lfu;
 pub mod lru;
+pub mod mrs;
+pub mod popularity;
 pub mod ranks;
 pub mod residency;
+mod routed;
 
 pub use ranks::{Rank, Ranks};
 pub use residency::{AdmitError, Admitted, Capacity, ExpertCache, Lease, SlotId};
+pub use routed::RoutedBuffer;
 
 /// What one layer needs in one forward pass: the unit in which experts are used together.
 #[derive(Clone, Copy, Debug)]
