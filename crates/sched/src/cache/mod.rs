@@ -37,7 +37,7 @@ pub use residency::{AdmitError, Admitted, Capacity, ExpertCache, Lease, SlotId};
 pub use routed::RoutedBuffer;
 
 /// What one layer needs in one forward pass: the unit in which experts are used together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Routed<'a> {
     /// The layer that has been routed.
     pub layer: u16,
@@ -45,6 +45,8 @@ pub struct Routed<'a> {
     pub tokens: u32,
     /// The distinct experts needed, in order of first appearance.
     pub experts: &'a [u16],
+    /// Tokens that chose each of `experts`; empty when each was chosen once.
+    pub loads: &'a [u32],
     /// Router weight of each of `experts`, averaged over `tokens`; empty when not known.
     pub weights: &'a [f32],
     /// Router scores of all experts of the layer, averaged over `tokens`; empty when not known.
@@ -55,6 +57,11 @@ impl Routed<'_> {
     /// The keys of the needed experts.
     pub fn keys(&self) -> impl Iterator<Item = ExpertKey> + '_ {
         self.experts.iter().map(|&expert| ExpertKey::new(self.layer, expert))
+    }
+
+    /// Tokens that chose the expert at `index` of `experts`.
+    pub fn load(&self, index: usize) -> u32 {
+        self.loads.get(index).copied().unwrap_or(1)
     }
 }
 

@@ -9,6 +9,7 @@ use super::Routed;
 pub struct RoutedBuffer {
     n_experts: usize,
     experts: Vec<u16>,
+    loads: Vec<u32>,
     weights: Vec<f32>,
     scores: Vec<f32>,
     /// Place of each expert in `experts` when `stamps` names the present fill.
@@ -24,6 +25,7 @@ impl RoutedBuffer {
         Self {
             n_experts,
             experts: Vec::with_capacity(n_experts),
+            loads: Vec::with_capacity(n_experts),
             weights: Vec::with_capacity(n_experts),
             scores: Vec::new(),
             places: vec![0; n_experts],
@@ -39,6 +41,7 @@ impl RoutedBuffer {
                 layer: visit.layer,
                 tokens: 1,
                 experts: &visit.experts,
+                loads: &[],
                 weights: &visit.weights,
                 scores: &visit.scores,
             };
@@ -48,6 +51,7 @@ impl RoutedBuffer {
             layer: visit.layer,
             tokens: visit.tokens() as u32,
             experts: &self.experts,
+            loads: &self.loads,
             weights: &self.weights,
             scores: &self.scores,
         }
@@ -56,10 +60,12 @@ impl RoutedBuffer {
     fn gather(&mut self, visit: &Visit) {
         self.fills += 1;
         self.experts.clear();
+        self.loads.clear();
         self.weights.clear();
         let per_token = 1.0 / visit.tokens().max(1) as f32;
         for (index, &expert) in visit.experts.iter().enumerate() {
             let place = self.place(expert, !visit.weights.is_empty());
+            self.loads[place] += 1;
             if let Some(weight) = visit.weights.get(index) {
                 self.weights[place] += weight * per_token;
             }
@@ -79,6 +85,7 @@ impl RoutedBuffer {
             self.stamps[index] = self.fills;
             self.places[index] = self.experts.len() as u16;
             self.experts.push(expert);
+            self.loads.push(0);
             if weighted {
                 self.weights.push(0.0);
             }
@@ -107,6 +114,7 @@ mod tests {
         let mut buffer = RoutedBuffer::new(&header);
         let routed = buffer.fill(&visit);
         assert_eq!(routed.experts, [3, 1, 2]);
+        assert_eq!(routed.loads, [1, 2, 1]);
         assert_eq!(routed.weights, [0.375, 0.375, 0.25]);
         assert_eq!(routed.scores, [2.0, 2.0, 2.0, 2.0]);
     }
