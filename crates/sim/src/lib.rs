@@ -3,7 +3,11 @@
 //!
 //! Modules in reading order:
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
+//! - [`synth`]: made routing with chosen statistics, by seed.
+//! - [`fit`]: made routing fitted to a recorded trace, and how well.
 
 #![forbid(unsafe_code)]
 
+pub mod fit;
 pub mod replay;
+pub mod synth;
