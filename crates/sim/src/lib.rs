@@ -3,11 +3,19 @@
 //!
 //! Modules in reading order:
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
+//! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
 //! - [`synth`]: made routing with chosen statistics, by seed.
 //! - [`fit`]: made routing fitted to a recorded trace, and how well.
+//! - [`curves`]: hit rate over cache size for every policy.
+//! - [`chart`]: the curves as a picture.
+//! - [`report`]: all of it as one document.
 
 #![forbid(unsafe_code)]
 
+pub mod chart;
+pub mod curves;
 pub mod fit;
+pub mod holdout;
 pub mod replay;
+pub mod report;
 pub mod synth;
