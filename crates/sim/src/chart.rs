@@ -35,18 +35,27 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for Chart
     }
 }
 
-/// Panels side by side, the legend after the last.
-pub fn hit_rate_chart(title: &str, panels: &[Panel]) -> Result<String, ChartError> {
+/// What the panels of a chart share.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Above all panels.
+    pub title: &'a str,
+    /// Beside each vertical axis.
+    pub y_label: &'a str,
+}
+
+/// Panels side by side, the legend after the last. Values are shares and drawn as percent.
+pub fn panel_chart(frame: &Frame<'_>, panels: &[Panel]) -> Result<String, ChartError> {
     let rows = (panels.len() + 1).div_ceil(COLUMNS).max(1);
     let size = (PANEL_PX.0 * COLUMNS as u32, PANEL_PX.1 * rows as u32 + 40);
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         root.fill(&WHITE)?;
-        let below = root.titled(title, ("sans-serif", 22))?;
+        let below = root.titled(frame.title, ("sans-serif", 22))?;
         let cells = below.split_evenly((rows, COLUMNS));
         for (panel, cell) in panels.iter().zip(&cells) {
-            draw_panel(panel, cell)?;
+            draw_panel(frame, panel, cell)?;
         }
         if let (Some(panel), Some(cell)) = (panels.first(), cells.get(panels.len())) {
             draw_legend(panel, cell)?;
@@ -58,20 +67,19 @@ pub fn hit_rate_chart(title: &str, panels: &[Panel]) -> Result<String, ChartErro
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-fn draw_panel(panel: &Panel, area: &Area<'_>) -> Result<(), ChartError> {
-    let rates = panel.curves.iter().flat_map(|curve| &curve.points).map(|point| point.1);
-    let lowest = (rates.fold(1.0, f64::min) * 10.0).floor() * 10.0;
+fn draw_panel(frame: &Frame<'_>, panel: &Panel, area: &Area<'_>) -> Result<(), ChartError> {
+    let range = percent_range(panel);
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, ("sans-serif", 16))
         .margin(8)
         .margin_right(18)
         .x_label_area_size(38)
         .y_label_area_size(48)
-        .build_cartesian_2d(0.0..100.0, lowest..100.0)?;
+        .build_cartesian_2d(0.0..100.0, range)?;
     chart
         .configure_mesh()
         .x_desc("cache, % of all experts")
-        .y_desc("decode hits, %")
+        .y_desc(frame.y_label)
         .x_labels(6)
         .y_labels(6)
         .x_label_formatter(&|value| format!("{value:.0}"))
@@ -90,6 +98,16 @@ fn draw_panel(panel: &Panel, area: &Area<'_>) -> Result<(), ChartError> {
         }
     }
     Ok(())
+}
+
+/// From the lowest to the highest value, out to whole tens (rates) or fives (differences).
+fn percent_range(panel: &Panel) -> std::ops::Range<f64> {
+    let values =
+        || panel.curves.iter().flat_map(|curve| &curve.points).map(|point| 100.0 * point.1);
+    let (lowest, highest) = (values().fold(100.0, f64::min), values().fold(-100.0, f64::max));
+    let unit = if highest - lowest > 45.0 { 10.0 } else { 5.0 };
+    let range = (lowest / unit).floor() * unit..(highest / unit).ceil() * unit;
+    if range.is_empty() { 0.0..100.0 } else { range }
 }
 
 fn draw_legend(panel: &Panel, area: &Area<'_>) -> Result<(), ChartError> {

@@ -42,6 +42,21 @@ pub fn policy_curves(trace: &Trace, layout: Layout) -> Result<Vec<Curve>, TraceE
     all.map(|(name, build)| curve(trace, layout, name, &build)).collect()
 }
 
+/// Each curve less that of LRU, from `from_share` on; LRU itself is the zero line and left out.
+///
+/// Below one token's working set a global pool under LRU hits nothing, so there the difference
+/// says more about LRU than about the others.
+pub fn gains_over_lru(curves: &[Curve], from_share: f64) -> Vec<Curve> {
+    let Some(lru) = curves.iter().find(|curve| curve.policy == "lru") else { return Vec::new() };
+    let gain = |curve: &Curve| {
+        let pairs = curve.points.iter().zip(&lru.points);
+        let gains = pairs.map(|(point, base)| (point.0, point.1 - base.1));
+        let points = gains.filter(|point| point.0 >= from_share).collect();
+        Curve { policy: curve.policy.clone(), points }
+    };
+    curves.iter().filter(|curve| curve.policy != "lru").map(gain).collect()
+}
+
 type Builder<'a> = Box<dyn Fn() -> Option<Box<dyn CachePolicy>> + 'a>;
 
 fn curve(
