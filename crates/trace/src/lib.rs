@@ -1,1 +1,30 @@
-//! motley-trace.
+//! Routing as data: which experts every token chose in every layer.
+//! A noun: it reads, writes and summarises records and decides nothing.
+//!
+//! Modules in reading order:
+//! - `key`: the name of one expert, shared by everything that speaks of experts.
+//! - [`record`]: header and visit, the two lines of the format, and what makes them valid.
+//! - [`read`]: streaming reader, and `VisitSource`, what every origin of visits looks like.
+//! - [`write`]: streaming writer.
+//! - [`import`]: readers of other projects' traces.
+//! - [`memory`]: a whole trace in memory, for offline work.
+//! - `prediction`: how well a layer foretells the next.
+//! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
+
+#![forbid(unsafe_code)]
+
+pub mod import;
+mod key;
+pub mod memory;
+mod prediction;
+pub mod read;
+pub mod record;
+pub mod summary;
+pub mod write;
+
+pub use key::{ExpertGrid, ExpertKey};
+pub use memory::Trace;
+pub use read::{TraceError, TraceReader, VisitSource};
+pub use record::{Phase, Problem, TraceHeader, Visit};
+pub use summary::{Summary, SummaryBuilder};
+pub use write::TraceWriter;
