@@ -304,9 +304,10 @@ const DOUBTS: &str = "
 - A check beyond these files: 15,360 tokens of a small trained model (6 layers, 32 experts, k = 4)
   recorded with full scores. There MRS gains 4.5 (Wikipedia) and 6.5 points (Shakespeare) over LRU at
   25 % per layer, as the paper says; but it gains no less from weights alone (4.8 and 6.9), and a plain
-  fading count gains more (5.5 and 7.0). Blend gains 6.5 and 7.6. On the Shakespeare text, which is all of
-  a kind, blend is not the best: a profile of the first half is 1.1 points better at 25 %, counting 0.4 at
-  50 %.
+  fading count gains more (5.5 and 7.0). Blend gains 6.5 and 7.6; one of its constants (`LATER`) was set
+  with these two texts in view, without it blend gained 6.3 and 7.5. On the Shakespeare text, which is all
+  of a kind, blend is not the best: a profile of the first half is 1.1 points better at 25 %, counting 0.4
+  at 50 %.
 - Below one token's working set a global pool under LRU hits nothing (OLMoE at 10 %); every policy that
   counts does better there.
 - At 75 % most caches hold every expert the text needs, so all policies are equal.
