@@ -61,9 +61,10 @@ impl ActiveSet {
         if self.settle() {
             return true;
         }
-        // The column repeats the chosen ones: leave it at zero and stop.
+        // The column repeats the chosen ones: leave it at zero, restore them and stop.
         self.chosen.retain(|j| *j != column);
-        self.settle() && false
+        self.settle();
+        false
     }
 
     /// Negative gradient along column `j`.

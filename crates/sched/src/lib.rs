@@ -1,1 +1,5 @@
 //! motley-sched.
+
+#![forbid(unsafe_code)]
+
+pub mod cache;

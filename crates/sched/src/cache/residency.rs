@@ -1,0 +1,375 @@
+//! Slots and leases: which expert holds which slot, and who may be sent away.
+//! Holds no bytes: a slot is a number the store maps to memory.
+//!
+//! ```text
+//!            admit                 release (last lease)
+//!   free ───────────▶ leased ◀───────────────────────▶ candidate
+//!     ▲                              lease                 │
+//!     └──────────── evict, or admit of another ────────────┘
+//! ```
+
+use motley_trace::{ExpertGrid, ExpertKey};
+use thiserror::Error;
+
+use super::{CachePolicy, Ranks, Routed};
+
+/// A slot's number, `0..slots`. In a per-layer cache each layer owns a contiguous range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(pub u32);
+
+/// How many slots there are and who shares them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// One pool for all layers.
+    Global {
+        /// Slots of the pool.
+        slots: u32,
+    },
+    /// One pool per layer (HybriMoE); the length is the number of layers.
+    PerLayer {
+        /// Slots of each layer.
+        slots: Vec<u32>,
+    },
+}
+
+impl Capacity {
+    /// A pool of `share` (0..=1) of all experts of `grid`, rounded to whole slots.
+    pub fn global_share(grid: ExpertGrid, share: f64) -> Self {
+        Self::Global { slots: slots_of(grid.len(), share) }
+    }
+
+    /// `share` (0..=1) of each layer's experts, rounded to whole slots.
+    pub fn per_layer_share(grid: ExpertGrid, share: f64) -> Self {
+        let slots = slots_of(usize::from(grid.experts), share);
+        Self::PerLayer { slots: vec![slots; usize::from(grid.layers)] }
+    }
+
+    /// Slots of all pools together.
+    pub fn total(&self) -> u32 {
+        match self {
+            Self::Global { slots } => *slots,
+            Self::PerLayer { slots } => slots.iter().sum(),
+        }
+    }
+}
+
+fn slots_of(experts: usize, share: f64) -> u32 {
+    (experts as f64 * share.clamp(0.0, 1.0)).round() as u32
+}
+
+/// The right to use a resident expert's slot. While it lives the slot keeps its expert.
+///
+/// Give it back with [`ExpertCache::release`]; it cannot be copied. A lost lease blocks its slot
+/// for good, which is safe but wasteful.
+#[must_use = "a lease that is not released blocks its slot"]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lease {
+    key: ExpertKey,
+    slot: SlotId,
+}
+
+impl Lease {
+    /// The expert in the slot.
+    pub fn key(&self) -> ExpertKey {
+        self.key
+    }
+
+    /// The slot.
+    pub fn slot(&self) -> SlotId {
+        self.slot
+    }
+}
+
+/// A slot has been given to an expert; its bytes are still to be loaded.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Lease on the slot, to be held at least until the bytes have arrived.
+    pub lease: Lease,
+    /// The expert that had the slot before.
+    pub evicted: Option<ExpertKey>,
+}
+
+/// Why an expert did not get a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AdmitError {
+    /// It has one; take a lease instead.
+    #[error("expert {key} is resident already")]
+    Resident {
+        /// The expert.
+        key: ExpertKey,
+    },
+    /// Every slot of its pool is leased, or the pool has none.
+    #[error("no slot for expert {key}: all slots of its pool are leased")]
+    Leased {
+        /// The expert.
+        key: ExpertKey,
+    },
+    /// The policy would rather keep the victim.
+    #[error("expert {key} is ranked below the resident {victim} it would replace")]
+    Declined {
+        /// The expert.
+        key: ExpertKey,
+        /// The resident that stays.
+        victim: ExpertKey,
+    },
+}
+
+/// Slots, their experts, leases, and a policy that says who leaves.
+///
+/// Every operation is O(log n) in the number of experts or better. Keys outside the grid are a
+/// programmer's error and panic.
+pub struct ExpertCache {
+    policy: Box<dyn CachePolicy>,
+    ranks: Ranks,
+    capacity: Capacity,
+    /// Slot of each key, dense by [`ExpertGrid::index`].
+    slot_of: Vec<Option<SlotId>>,
+    slots: Vec<Slot>,
+    /// Free slots of each pool; the last is taken first.
+    free: Vec<Vec<SlotId>>,
+    resident: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    key: Option<ExpertKey>,
+    leases: u32,
+}
+
+impl ExpertCache {
+    /// An empty cache. A per-layer capacity must name every layer of the grid.
+    pub fn new(grid: ExpertGrid, capacity: Capacity, policy: Box<dyn CachePolicy>) -> Self {
+        let pools = match &capacity {
+            Capacity::Global { slots } => vec![*slots],
+            Capacity::PerLayer { slots } => {
+                assert_eq!(slots.len(), usize::from(grid.layers), "one pool per layer");
+                slots.clone()
+            }
+        };
+        Self {
+            policy,
+            ranks: Ranks::new(grid),
+            slot_of: vec![None; grid.len()],
+            slots: vec![Slot::default(); capacity.total() as usize],
+            free: free_slots(&pools),
+            capacity,
+            resident: 0,
+        }
+    }
+
+    /// The policy's name.
+    pub fn policy_name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    /// Whether needed experts may be used without a slot ([`CachePolicy::bypasses`]).
+    pub fn bypasses(&self) -> bool {
+        self.policy.bypasses()
+    }
+
+    /// The domain of keys.
+    pub fn grid(&self) -> ExpertGrid {
+        self.ranks.grid()
+    }
+
+    /// Slots and pools.
+    pub fn capacity(&self) -> &Capacity {
+        &self.capacity
+    }
+
+    /// Experts that hold a slot.
+    pub fn resident(&self) -> u32 {
+        self.resident
+    }
+
+    /// The ranks as the policy left them.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Tells the policy what a layer needs; once per visit, before its lookups.
+    pub fn on_visit(&mut self, routed: &Routed<'_>) {
+        self.policy.on_visit(routed, &mut self.ranks);
+    }
+
+    /// The slot of `key` if it is resident. Changes nothing.
+    pub fn slot(&self, key: ExpertKey) -> Option<SlotId> {
+        self.slot_of[self.grid().index(key)]
+    }
+
+    /// Whether `key` holds a slot.
+    pub fn contains(&self, key: ExpertKey) -> bool {
+        self.slot(key).is_some()
+    }
+
+    /// Number of leases on `key`; 0 when it is not resident.
+    pub fn leases(&self, key: ExpertKey) -> u32 {
+        self.slot(key).map_or(0, |slot| self.slots[slot.0 as usize].leases)
+    }
+
+    /// A lease on `key` if it is resident.
+    pub fn lease(&mut self, key: ExpertKey) -> Option<Lease> {
+        let slot = self.slot(key)?;
+        let entry = &mut self.slots[slot.0 as usize];
+        entry.leases += 1;
+        if entry.leases == 1 {
+            self.ranks.remove_candidate(key);
+        }
+        Some(Lease { key, slot })
+    }
+
+    /// Gives a lease back. After the last one the expert may leave.
+    ///
+    /// # Panics
+    /// When the lease was given by another cache and does not fit this one.
+    pub fn release(&mut self, lease: Lease) {
+        let entry = &mut self.slots[lease.slot.0 as usize];
+        assert!(entry.key == Some(lease.key) && entry.leases > 0, "lease of another cache");
+        entry.leases -= 1;
+        if entry.leases == 0 {
+            self.ranks.insert_candidate(lease.key);
+        }
+    }
+
+    /// Whom [`Self::admit`] of `key` would send away: `Ok(None)` when a slot is free.
+    pub fn victim_for(&self, key: ExpertKey) -> Result<Option<ExpertKey>, AdmitError> {
+        if self.contains(key) {
+            return Err(AdmitError::Resident { key });
+        }
+        if !self.free[self.pool(key)].is_empty() {
+            return Ok(None);
+        }
+        let victim = match self.capacity {
+            Capacity::Global { .. } => self.ranks.lowest(),
+            Capacity::PerLayer { .. } => self.ranks.lowest_in(key.layer),
+        };
+        let victim = victim.ok_or(AdmitError::Leased { key })?;
+        if self.policy.admits(self.ranks.get(key), self.ranks.get(victim)) {
+            Ok(Some(victim))
+        } else {
+            Err(AdmitError::Declined { key, victim })
+        }
+    }
+
+    /// Gives `key` a slot, sending the lowest-ranked candidate of its pool away if none is free.
+    pub fn admit(&mut self, key: ExpertKey) -> Result<Admitted, AdmitError> {
+        let evicted = self.victim_for(key)?;
+        if let Some(victim) = evicted {
+            self.remove(victim);
+        }
+        let pool = self.pool(key);
+        let slot = self.free[pool].pop().ok_or(AdmitError::Leased { key })?;
+        let index = self.grid().index(key);
+        self.slot_of[index] = Some(slot);
+        self.slots[slot.0 as usize] = Slot { key: Some(key), leases: 1 };
+        self.resident += 1;
+        self.policy.on_admit(key, &mut self.ranks);
+        Ok(Admitted { lease: Lease { key, slot }, evicted })
+    }
+
+    /// Sends `key` away and frees its slot. False when it is not resident or is leased.
+    pub fn evict(&mut self, key: ExpertKey) -> bool {
+        let leaves = self.contains(key) && self.leases(key) == 0;
+        if leaves {
+            self.remove(key);
+        }
+        leaves
+    }
+
+    fn remove(&mut self, key: ExpertKey) {
+        let index = self.grid().index(key);
+        let Some(slot) = self.slot_of[index].take() else { return };
+        self.slots[slot.0 as usize] = Slot::default();
+        self.ranks.remove_candidate(key);
+        let pool = self.pool(key);
+        self.free[pool].push(slot);
+        self.resident -= 1;
+        self.policy.on_evict(key, &mut self.ranks);
+    }
+
+    fn pool(&self, key: ExpertKey) -> usize {
+        match self.capacity {
+            Capacity::Global { .. } => 0,
+            Capacity::PerLayer { .. } => usize::from(key.layer),
+        }
+    }
+}
+
+/// Free lists of consecutive pools; slots are handed out in ascending order.
+fn free_slots(pools: &[u32]) -> Vec<Vec<SlotId>> {
+    let mut first = 0;
+    pools
+        .iter()
+        .map(|&slots| {
+            let range = first..first + slots;
+            first += slots;
+            range.rev().map(SlotId).collect()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lru::Lru;
+    use super::*;
+
+    const GRID: ExpertGrid = ExpertGrid { layers: 2, experts: 4 };
+
+    fn key(layer: u16, expert: u16) -> ExpertKey {
+        ExpertKey::new(layer, expert)
+    }
+
+    fn cache(capacity: Capacity) -> ExpertCache {
+        ExpertCache::new(GRID, capacity, Box::new(Lru::new()))
+    }
+
+    fn put(cache: &mut ExpertCache, key: ExpertKey) -> Option<ExpertKey> {
+        let admitted = cache.admit(key).expect("a slot");
+        cache.release(admitted.lease);
+        admitted.evicted
+    }
+
+    #[test]
+    fn the_least_recent_leaves_a_full_global_pool() {
+        let mut cache = cache(Capacity::Global { slots: 2 });
+        assert_eq!(put(&mut cache, key(0, 0)), None);
+        assert_eq!(put(&mut cache, key(1, 0)), None);
+        cache.on_visit(&Routed { layer: 0, tokens: 1, experts: &[0], weights: &[], scores: &[] });
+        assert_eq!(put(&mut cache, key(1, 1)), Some(key(1, 0)));
+        assert!(cache.contains(key(0, 0)) && !cache.contains(key(1, 0)));
+        assert_eq!(cache.resident(), 2);
+    }
+
+    #[test]
+    fn layers_do_not_take_each_others_slots() {
+        let mut cache = cache(Capacity::PerLayer { slots: vec![1, 1] });
+        put(&mut cache, key(0, 0));
+        assert_eq!(put(&mut cache, key(1, 0)), None);
+        assert_eq!(put(&mut cache, key(1, 1)), Some(key(1, 0)));
+        assert_eq!(cache.slot(key(0, 0)), Some(SlotId(0)));
+        assert_eq!(cache.slot(key(1, 1)), Some(SlotId(1)));
+    }
+
+    #[test]
+    fn a_leased_expert_stays() {
+        let mut cache = cache(Capacity::Global { slots: 1 });
+        let held = cache.admit(key(0, 0)).expect("a slot").lease;
+        let again = cache.lease(key(0, 0)).expect("resident");
+        assert_eq!(cache.admit(key(0, 1)), Err(AdmitError::Leased { key: key(0, 1) }));
+        assert!(!cache.evict(key(0, 0)));
+        cache.release(held);
+        assert_eq!(cache.leases(key(0, 0)), 1);
+        cache.release(again);
+        assert_eq!(put(&mut cache, key(0, 1)), Some(key(0, 0)));
+    }
+
+    #[test]
+    fn resident_and_slotless_experts_are_refused_by_name() {
+        let mut full = cache(Capacity::Global { slots: 1 });
+        put(&mut full, key(0, 0));
+        assert_eq!(full.admit(key(0, 0)), Err(AdmitError::Resident { key: key(0, 0) }));
+        let mut none = cache(Capacity::Global { slots: 0 });
+        assert_eq!(none.admit(key(0, 0)), Err(AdmitError::Leased { key: key(0, 0) }));
+    }
+}
