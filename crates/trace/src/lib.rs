@@ -3,9 +3,26 @@
 //!
 //! Modules in reading order:
 //! - `key`: the name of one expert, shared by everything that speaks of experts.
+//! - [`record`]: header and visit, the two lines of the format, and what makes them valid.
+//! - [`read`]: streaming reader, and `VisitSource`, what every origin of visits looks like.
+//! - [`write`]: streaming writer.
+//! - [`import`]: readers of other projects' traces.
+//! - [`memory`]: a whole trace in memory, for offline work.
+//! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
 #![forbid(unsafe_code)]
 
+pub mod import;
 mod key;
+pub mod memory;
+pub mod read;
+pub mod record;
+pub mod summary;
+pub mod write;
 
 pub use key::{ExpertGrid, ExpertKey};
+pub use memory::Trace;
+pub use read::{TraceError, TraceReader, VisitSource};
+pub use record::{Phase, Problem, TraceHeader, Visit};
+pub use summary::{Summary, SummaryBuilder};
+pub use write::TraceWriter;

@@ -11,20 +11,33 @@
 //!
 //! Modules in reading order:
 //! - [`residency`]: `ExpertCache`, slots and leases on top of one policy.
+//! - `routed`: from a recorded visit to what a layer needs.
 //! - [`ranks`]: the tournament tree with the lowest rank of a layer and of everything at hand.
-//! - [`lru`]: least recently used.
+//! - [`lru`], [`lfu`], [`lfru`]: recency, frequency, and both.
+//! - [`mrs`]: averaged router scores (H3).
+//! - [`popularity`]: a fixed order from a profile (N1).
+//! - [`belady`]: the bound no online policy passes.
+//! - `decay`: fading sums for `lfru` and `mrs`.
 
 use motley_trace::ExpertKey;
 
+pub mod belady;
+mod decay;
+pub mod lfru;
+pub mod lfu;
 pub mod lru;
+pub mod mrs;
+pub mod popularity;
 pub mod ranks;
 pub mod residency;
+mod routed;
 
 pub use ranks::{Rank, Ranks};
 pub use residency::{AdmitError, Admitted, Capacity, ExpertCache, Lease, SlotId};
+pub use routed::RoutedBuffer;
 
 /// What one layer needs in one forward pass: the unit in which experts are used together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Routed<'a> {
     /// The layer that has been routed.
     pub layer: u16,
@@ -32,6 +45,8 @@ pub struct Routed<'a> {
     pub tokens: u32,
     /// The distinct experts needed, in order of first appearance.
     pub experts: &'a [u16],
+    /// Tokens that chose each of `experts`; empty when each was chosen once.
+    pub loads: &'a [u32],
     /// Router weight of each of `experts`, averaged over `tokens`; empty when not known.
     pub weights: &'a [f32],
     /// Router scores of all experts of the layer, averaged over `tokens`; empty when not known.
@@ -42,6 +57,11 @@ impl Routed<'_> {
     /// The keys of the needed experts.
     pub fn keys(&self) -> impl Iterator<Item = ExpertKey> + '_ {
         self.experts.iter().map(|&expert| ExpertKey::new(self.layer, expert))
+    }
+
+    /// Tokens that chose the expert at `index` of `experts`.
+    pub fn load(&self, index: usize) -> u32 {
+        self.loads.get(index).copied().unwrap_or(1)
     }
 }
 

@@ -335,7 +335,8 @@ mod tests {
         let mut cache = cache(Capacity::Global { slots: 2 });
         assert_eq!(put(&mut cache, key(0, 0)), None);
         assert_eq!(put(&mut cache, key(1, 0)), None);
-        cache.on_visit(&Routed { layer: 0, tokens: 1, experts: &[0], weights: &[], scores: &[] });
+        let routed = Routed { layer: 0, tokens: 1, experts: &[0], ..Routed::default() };
+        cache.on_visit(&routed);
         assert_eq!(put(&mut cache, key(1, 1)), Some(key(1, 0)));
         assert!(cache.contains(key(0, 0)) && !cache.contains(key(1, 0)));
         assert_eq!(cache.resident(), 2);

@@ -1,0 +1,115 @@
+//! Replay (M6): a routing trace through a cache under a policy, counting hits.
+//! No time and no bytes: what a miss costs is the drive loop's business.
+//!
+//! All experts of a visit are needed together. An expert is a hit when it is resident as the visit
+//! begins. Misses are admitted in order; the visit's experts hold their slots until it ends, unless
+//! the policy bypasses, in which case they may displace each other.
+
+use motley_sched::cache::{ExpertCache, Lease, RoutedBuffer};
+use motley_trace::{ExpertKey, Phase, TraceError, Visit, VisitSource};
+use serde::{Deserialize, Serialize};
+
+/// Hits among needed experts, counted once per visit and distinct expert.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HitCount {
+    /// Experts needed.
+    pub needed: u64,
+    /// Of these resident when their visit began.
+    pub hits: u64,
+}
+
+impl HitCount {
+    /// Hits per needed expert; 0 when none was needed.
+    pub fn rate(self) -> f64 {
+        if self.needed == 0 { 0.0 } else { self.hits as f64 / self.needed as f64 }
+    }
+}
+
+/// What a replay counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayCounts {
+    /// Prefill visits.
+    pub prefill: HitCount,
+    /// Decode visits.
+    pub decode: HitCount,
+    /// Experts that got a slot.
+    pub admitted: u64,
+}
+
+impl ReplayCounts {
+    /// Prefill and decode together.
+    pub fn overall(&self) -> HitCount {
+        HitCount {
+            needed: self.prefill.needed + self.decode.needed,
+            hits: self.prefill.hits + self.decode.hits,
+        }
+    }
+}
+
+/// Replays everything `source` yields; passes before `count_from` warm the cache uncounted.
+pub fn replay(
+    source: &mut dyn VisitSource,
+    cache: &mut ExpertCache,
+    count_from: u64,
+) -> Result<ReplayCounts, TraceError> {
+    let mut replayer = Replayer::new(source);
+    let mut counts = ReplayCounts::default();
+    let mut visit = Visit::default();
+    while source.read_visit(&mut visit)? {
+        let seen = replayer.visit(&visit, cache);
+        if visit.pass < count_from {
+            continue;
+        }
+        let phase = match visit.phase {
+            Phase::Prefill => &mut counts.prefill,
+            Phase::Decode => &mut counts.decode,
+        };
+        phase.needed += seen.needed;
+        phase.hits += seen.hits;
+        counts.admitted += seen.admitted;
+    }
+    Ok(counts)
+}
+
+/// Buffers of a replay.
+struct Replayer {
+    buffer: RoutedBuffer,
+    misses: Vec<ExpertKey>,
+    leases: Vec<Lease>,
+}
+
+struct SeenVisit {
+    needed: u64,
+    hits: u64,
+    admitted: u64,
+}
+
+impl Replayer {
+    fn new(source: &dyn VisitSource) -> Self {
+        Self { buffer: RoutedBuffer::new(source.header()), misses: Vec::new(), leases: Vec::new() }
+    }
+
+    fn visit(&mut self, visit: &Visit, cache: &mut ExpertCache) -> SeenVisit {
+        let routed = self.buffer.fill(visit);
+        cache.on_visit(&routed);
+        self.misses.clear();
+        self.misses.extend(routed.keys().filter(|&key| !cache.contains(key)));
+        let bypasses = cache.bypasses();
+        if !bypasses {
+            self.leases.extend(routed.keys().filter_map(|key| cache.lease(key)));
+        }
+        let mut admitted = 0;
+        for &key in &self.misses {
+            let Ok(new) = cache.admit(key) else { continue };
+            admitted += 1;
+            if bypasses {
+                cache.release(new.lease);
+            } else {
+                self.leases.push(new.lease);
+            }
+        }
+        self.leases.drain(..).for_each(|lease| cache.release(lease));
+        let needed = routed.experts.len() as u64;
+        SeenVisit { needed, hits: needed - self.misses.len() as u64, admitted }
+    }
+}

@@ -1,0 +1,76 @@
+//! A whole trace in memory, for what needs the future or a half: bounds, hold-outs, fitting.
+//! Not for traces of millions of tokens; those stream through a `VisitSource`.
+
+use crate::{Phase, TraceError, TraceHeader, Visit, VisitSource};
+
+/// Header and visits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// What the visits refer to.
+    pub header: TraceHeader,
+    /// The visits in the order of execution.
+    pub visits: Vec<Visit>,
+}
+
+impl Trace {
+    /// Everything `source` yields.
+    pub fn collect(source: &mut dyn VisitSource) -> Result<Self, TraceError> {
+        let mut visits = Vec::new();
+        let mut visit = Visit::default();
+        while source.read_visit(&mut visit)? {
+            visits.push(std::mem::take(&mut visit));
+        }
+        Ok(Self { header: source.header().clone(), visits })
+    }
+
+    /// The visits once more, one by one.
+    pub fn source(&self) -> TraceSource<'_> {
+        TraceSource { trace: self, next: 0 }
+    }
+
+    /// Forward passes of `phase`.
+    pub fn passes(&self, phase: Phase) -> u64 {
+        let mut last = None;
+        let of_phase = self.visits.iter().filter(|visit| visit.phase == phase);
+        of_phase.filter(|visit| last.replace(visit.pass) != Some(visit.pass)).count() as u64
+    }
+
+    /// The number of the pass before which half of the decode passes lie: where a hold-out
+    /// begins. Prefill belongs to the first half of what follows it.
+    pub fn middle_pass(&self) -> u64 {
+        let half = self.passes(Phase::Decode) / 2;
+        let mut last = None;
+        let mut decode = self
+            .visits
+            .iter()
+            .filter(|visit| visit.phase == Phase::Decode)
+            .filter(|visit| last.replace(visit.pass) != Some(visit.pass));
+        decode.nth(half as usize).map_or(0, |visit| visit.pass)
+    }
+
+    /// The visits of passes before `pass`, as a trace of their own.
+    pub fn before(&self, pass: u64) -> Self {
+        let visits = self.visits.iter().filter(|visit| visit.pass < pass).cloned().collect();
+        Self { header: self.header.clone(), visits }
+    }
+}
+
+/// A [`Trace`] read from memory.
+#[derive(Clone, Debug)]
+pub struct TraceSource<'a> {
+    trace: &'a Trace,
+    next: usize,
+}
+
+impl VisitSource for TraceSource<'_> {
+    fn header(&self) -> &TraceHeader {
+        &self.trace.header
+    }
+
+    fn read_visit(&mut self, visit: &mut Visit) -> Result<bool, TraceError> {
+        let Some(next) = self.trace.visits.get(self.next) else { return Ok(false) };
+        visit.clone_from(next);
+        self.next += 1;
+        Ok(true)
+    }
+}
