@@ -149,8 +149,7 @@ mod tests {
             let jump = fast_us / f64::from(units);
             let inside = found > 0.0 && found < f64::from(active);
             prop_assert!(!inside || off <= jump + 1e-6, "{} off by {}", found, off);
-            let tenths = if inside { 0..=10 * active } else { 1..=0 };
-            for tenth in tenths {
+            for tenth in (0..=10 * active).filter(|_| inside) {
                 let other = f64::from(tenth) / 10.0;
                 let worse = case.imbalance_us(other, extra).abs();
                 prop_assert!(off <= worse + jump + 1e-6, "{} is better than {}", other, found);

@@ -16,7 +16,7 @@
 
 use motley_cost::Nanos;
 
-use crate::work::{Costs, LayerPlan, LayerWork, Presence, Share};
+use crate::work::{Costs, LayerPlan, LayerWork, Presence, Share, WorkItem};
 
 /// Fills timelines; keeps its buffers from layer to layer.
 #[derive(Debug, Default)]
@@ -271,20 +271,24 @@ impl Timelines {
     }
 }
 
-/// No schedule of this layer can be shorter: the longest item at its best, and all work at its
-/// cheapest spread evenly over every lane.
+/// No schedule of whole experts can be shorter: the longest item at its best, and
+/// [`work_bound`].
 pub fn lower_bound(work: &LayerWork<'_>) -> Nanos {
-    let costs: &Costs = work.costs;
-    let lanes = u64::from(costs.lanes()) + 2;
-    let (mut longest, mut total) = (Nanos::ZERO, Nanos::ZERO);
-    for item in work.items {
-        let fast = costs.fast_time(item.tokens, Share::WHOLE);
-        let near = if item.is_near() { fast } else { fast + costs.load_time(Share::WHOLE) };
-        let best = near.min(costs.home_time(item.tokens, Share::WHOLE));
-        longest = longest.max(best);
-        total += best;
-    }
-    longest.max(Nanos(total.0 / lanes))
+    let longest = work.items.iter().map(|item| cheapest(item, work.costs)).max();
+    work_bound(work).max(longest.unwrap_or(Nanos::ZERO))
+}
+
+/// No schedule can be shorter, split experts or not: all work at its cheapest, spread evenly over
+/// the fast unit, the link and every home lane.
+pub fn work_bound(work: &LayerWork<'_>) -> Nanos {
+    let total: Nanos = work.items.iter().map(|item| cheapest(item, work.costs)).sum();
+    Nanos(total.0 / (u64::from(work.costs.lanes()) + 2))
+}
+
+fn cheapest(item: &WorkItem, costs: &Costs) -> Nanos {
+    let fast = costs.fast_time(item.tokens, Share::WHOLE);
+    let near = if item.is_near() { fast } else { fast + costs.load_time(Share::WHOLE) };
+    near.min(costs.home_time(item.tokens, Share::WHOLE))
 }
 
 #[cfg(test)]
@@ -292,7 +296,7 @@ mod tests {
     use motley_cost::{ComputeCost, TransferCost};
 
     use super::*;
-    use crate::work::{Homes, Layout, Phase, WorkItem};
+    use crate::work::{Homes, Layout, Phase};
 
     /// The units of HybriMoE section IV-B: the fast unit takes 1 whatever the load, the home unit
     /// 1 per token, a transfer 3. One unit is a microsecond.

@@ -10,6 +10,7 @@
 //! memory modules each with a home unit, fast = VRAM).
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
+pub use motley_trace::Phase;
 
 /// A part of one expert, in 256ths of its intermediate width (G2 moves partial experts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,15 +126,6 @@ impl Costs {
     pub fn lane_of(&self, expert: u16) -> u16 {
         expert % self.lanes().max(1)
     }
-}
-
-/// Which part of a request a pass belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Reading the prompt, many tokens at once.
-    Prefill,
-    /// Writing, one token of each sequence at once.
-    Decode,
 }
 
 /// Where an expert's bytes are when its layer is routed.

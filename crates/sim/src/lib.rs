@@ -2,8 +2,22 @@
 //! routing. It depends on nouns and judgement only.
 //!
 //! Modules in reading order:
+//! - [`world`]: how long things really take; [`faults`] and [`foresight`] of a stated quality.
+//! - [`drive`](mod@drive): the event loop, sibling of the engine's.
+//! - [`report`]: hit rate, speed, utilisation, idle link time.
+//! - [`spans`]: what ran when, also in Chrome's trace format.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 
 #![forbid(unsafe_code)]
 
+pub mod drive;
+pub mod faults;
+pub mod foresight;
 pub mod replay;
+pub mod report;
+pub mod spans;
+pub mod world;
+
+pub use drive::{DriveError, drive};
+pub use report::Report;
+pub use world::{DenseCost, World};

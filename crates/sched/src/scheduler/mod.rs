@@ -104,10 +104,8 @@ pub enum Action {
 /// One routed layer.
 #[derive(Debug, Clone, Copy)]
 pub struct Routing<'a> {
-    /// Layer, tokens, experts and scores.
+    /// Layer, tokens, experts, loads and scores.
     pub routed: Routed<'a>,
-    /// Tokens of each of `routed.experts`.
-    pub loads: &'a [u32],
     /// Prefill or decode.
     pub phase: Phase,
     /// Loads expected of the coming layers; may be empty.
@@ -210,10 +208,9 @@ impl Scheduler {
     /// A layer has been routed. The previous one must be done.
     ///
     /// # Panics
-    /// When the previous layer is not done, or `loads` and `experts` differ in length.
+    /// When the previous layer is not done.
     pub fn on_routed(&mut self, now: Nanos, routing: &Routing<'_>) {
         assert!(self.layer.is_done(), "layer {} is not done", self.layer.number());
-        assert_eq!(routing.loads.len(), routing.routed.experts.len(), "one load per expert");
         self.places.cache.on_visit(&routing.routed);
         self.look_up(now, routing);
         let work = LayerWork {
@@ -314,7 +311,7 @@ impl Scheduler {
 
     fn look_up(&mut self, now: Nanos, routing: &Routing<'_>) {
         self.items.clear();
-        for (&expert, &tokens) in routing.routed.experts.iter().zip(routing.loads) {
+        for (index, &expert) in routing.routed.experts.iter().enumerate() {
             let key = ExpertKey::new(routing.routed.layer, expert);
             let presence = self.places.presence(key, now);
             self.counts.lookups += 1;
@@ -323,7 +320,11 @@ impl Scheduler {
                 self.counts.hits += u64::from(cached);
                 self.counts.guessed_hits += u64::from(!cached);
             }
-            self.items.push(WorkItem { expert, tokens: tokens.max(1), presence });
+            self.items.push(WorkItem {
+                expert,
+                tokens: routing.routed.load(index).max(1),
+                presence,
+            });
         }
     }
 
