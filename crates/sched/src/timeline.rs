@@ -29,9 +29,15 @@ pub struct Timelines {
     absent: Vec<u16>,
     /// Items on the link or off it, with their arrival; high load first by construction.
     arriving: Vec<(u16, Nanos)>,
+    /// Time of each item on the fast unit and at home.
+    times: Vec<Times>,
+    /// Time of one transfer, and what a home lane pays first.
+    load: Nanos,
+    entry: Nanos,
     taken: Vec<bool>,
     lanes: Vec<Lane>,
     ends: Ends,
+    loads: usize,
     /// First of `near` the fast unit has not taken; one past the last an idle home may take.
     near_front: usize,
     near_back: usize,
@@ -39,6 +45,12 @@ pub struct Timelines {
     absent_back: usize,
     /// Whether the link is used at all in this run.
     use_link: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    fast: Nanos,
+    home: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -72,7 +84,7 @@ impl Timelines {
     pub fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) -> Nanos {
         self.sort(work);
         let with_link = self.run(work, Some(plan), true);
-        if plan.load.is_empty() || work.costs.lanes() == 0 {
+        if self.loads == 0 || work.costs.lanes() == 0 {
             return with_link;
         }
         let without = self.run(work, None, false);
@@ -86,7 +98,7 @@ impl Timelines {
     pub fn makespan(&mut self, work: &LayerWork<'_>) -> Nanos {
         self.sort(work);
         let with_link = self.run(work, None, true);
-        if work.costs.lanes() == 0 {
+        if self.loads == 0 || work.costs.lanes() == 0 {
             return with_link;
         }
         with_link.min(self.run(work, None, false))
@@ -95,6 +107,13 @@ impl Timelines {
     fn sort(&mut self, work: &LayerWork<'_>) {
         let load = |i: u16| work.items[usize::from(i)].tokens;
         let expert = |i: u16| work.items[usize::from(i)].expert;
+        self.load = work.costs.load_time(Share::WHOLE);
+        self.entry = work.costs.entry_time();
+        self.times.clear();
+        self.times.extend(work.items.iter().map(|item| Times {
+            fast: work.costs.fast_time(item.tokens, Share::WHOLE),
+            home: work.costs.home_time(item.tokens, Share::WHOLE),
+        }));
         self.near.clear();
         self.absent.clear();
         self.coming.clear();
@@ -122,7 +141,7 @@ impl Timelines {
         }
         for _ in 0..2 * work.items.len() {
             let Some((_, _, step)) = self.next_step(work) else { break };
-            self.take(work, step);
+            self.take(step);
             if let Some(plan) = plan.as_deref_mut() {
                 self.record(step, plan);
             }
@@ -140,20 +159,21 @@ impl Timelines {
         self.ends = Ends { link: work.link_free_in, ..Ends::default() };
         (self.near_front, self.near_back) = (0, self.near.len());
         self.arriving_front = 0;
+        self.loads = 0;
         self.absent_back = self.absent.len();
         self.use_link = use_link || self.lanes.is_empty();
     }
 
     /// The operation that finishes first: (when, tie order, which).
     fn next_step(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, u8, Step)> {
-        let link = self.next_on_link(work).map(|(end, step)| (end, 0, step));
+        let link = self.next_on_link().map(|(end, step)| (end, 0, step));
         let home = self.next_on_home(work).map(|(end, step)| (end, 1, step));
         let fast = self.next_on_fast(work).map(|(end, step)| (end, 2, step));
         [link, home, fast].into_iter().flatten().min_by_key(|(end, order, _)| (*end, *order))
     }
 
     /// The highest load that is still absent.
-    fn next_on_link(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, Step)> {
+    fn next_on_link(&mut self) -> Option<(Nanos, Step)> {
         if !self.use_link {
             return None;
         }
@@ -161,7 +181,7 @@ impl Timelines {
             self.absent_back -= 1;
         }
         let absent = self.absent_back.checked_sub(1)?;
-        Some((self.ends.link + work.costs.load_time(Share::WHOLE), Step::Link { absent }))
+        Some((self.ends.link + self.load, Step::Link { absent }))
     }
 
     /// For the home lane that would finish first: its lowest absent load, or when it has none,
@@ -171,9 +191,8 @@ impl Timelines {
         for lane in 0..self.lanes.len() {
             let Some(item) = self.next_of_lane(work, lane) else { continue };
             let Lane { free, entered, .. } = self.lanes[lane];
-            let entry = if entered { Nanos::ZERO } else { work.costs.entry_time() };
-            let tokens = work.items[usize::from(item)].tokens;
-            let end = free + entry + work.costs.home_time(tokens, Share::WHOLE);
+            let entry = if entered { Nanos::ZERO } else { self.entry };
+            let end = free + entry + self.times[usize::from(item)].home;
             if best.is_none_or(|(other, _)| end < other) {
                 best = Some((end, Step::Home { lane, item }));
             }
@@ -218,32 +237,30 @@ impl Timelines {
             .flatten()
             .min_by_key(|&(start, item, from_near)| (start, load(item), !from_near))?;
         let (start, item, from_near) = first;
-        let tokens = work.items[usize::from(item)].tokens;
-        let end = start + work.costs.fast_time(tokens, Share::WHOLE);
+        let end = start + self.times[usize::from(item)].fast;
         Some((end, Step::Fast { item, from_near }))
     }
 
-    fn take(&mut self, work: &LayerWork<'_>, step: Step) {
+    fn take(&mut self, step: Step) {
         match step {
             Step::Link { absent } => {
                 let item = self.absent[absent];
-                self.ends.link += work.costs.load_time(Share::WHOLE);
+                self.ends.link += self.load;
+                self.loads += 1;
                 self.taken[usize::from(item)] = true;
                 self.arriving.push((item, self.ends.link));
             }
             Step::Home { lane, item } => {
-                let tokens = work.items[usize::from(item)].tokens;
                 let lane = &mut self.lanes[lane];
                 if !lane.entered {
-                    lane.free += work.costs.entry_time();
+                    lane.free += self.entry;
                     lane.entered = true;
                 }
-                lane.free += work.costs.home_time(tokens, Share::WHOLE);
+                lane.free += self.times[usize::from(item)].home;
                 self.ends.last = self.ends.last.max(lane.free);
                 self.taken[usize::from(item)] = true;
             }
             Step::Fast { item, from_near } => {
-                let tokens = work.items[usize::from(item)].tokens;
                 let here = if from_near {
                     Nanos::ZERO
                 } else {
@@ -251,7 +268,7 @@ impl Timelines {
                     self.arriving[self.arriving_front - 1].1
                 };
                 let start = self.ends.fast.max(here);
-                self.ends.fast = start + work.costs.fast_time(tokens, Share::WHOLE);
+                self.ends.fast = start + self.times[usize::from(item)].fast;
                 self.ends.last = self.ends.last.max(self.ends.fast);
                 self.taken[usize::from(item)] = true;
             }

@@ -1,7 +1,9 @@
 //! H2: for every expert the coming layers are predicted to need, run the timelines (H1) with it
 //! resident and without; fetch by the largest saving.
 //!
-//! Cost: `layers · candidates` runs of H1, bounded by [`MAX_CANDIDATES`] per layer.
+//! Cost: experts of equal load on one lane save equally much, so H1 runs once per distinct load:
+//! twice per layer in decode. At most [`MAX_CANDIDATES`] are tried per layer. Where a layer has
+//! more than [`LARGE_LAYER`] active experts fewer are tried, and of the next layer only.
 
 use motley_trace::ExpertKey;
 
@@ -11,8 +13,13 @@ use crate::work::{LayerWork, Presence, WorkItem};
 
 /// Candidates tried per predicted layer, highest predicted load first.
 pub const MAX_CANDIDATES: usize = 8;
+/// The same in a layer of more than [`LARGE_LAYER`] active experts.
+pub const MAX_CANDIDATES_LARGE: usize = 4;
 /// How many layers ahead are looked at; the source looks three ahead.
 pub const MAX_LAYERS: usize = 3;
+
+/// Active experts from which a layer counts as large: prefill of a chunk.
+pub const LARGE_LAYER: usize = 32;
 
 /// Ranks predicted experts by what they would save.
 #[derive(Debug, Default)]
@@ -36,17 +43,30 @@ impl NextLayer {
         if self.absent.is_empty() {
             return;
         }
-        let load = |&i: &usize| (std::cmp::Reverse(self.items[i].tokens), self.items[i].expert);
-        self.absent.sort_unstable_by_key(load);
-        self.absent.truncate(MAX_CANDIDATES);
+        let order = |&i: &usize| {
+            let WorkItem { expert, tokens, .. } = self.items[i];
+            (std::cmp::Reverse(tokens), view.costs.lane_of(expert), expert)
+        };
+        self.absent.sort_unstable_by_key(order);
+        let large = self.items.len() > LARGE_LAYER;
+        self.absent.truncate(if large { MAX_CANDIDATES_LARGE } else { MAX_CANDIDATES });
         let without = self.makespan(view, prediction.layer);
+        let mut known: Option<((u32, u16), u64)> = None;
         for at in 0..self.absent.len() {
             let i = self.absent[at];
-            self.items[i].presence = Presence::Resident;
-            let with = self.makespan(view, prediction.layer);
-            self.items[i].presence = Presence::Absent;
-            let key = ExpertKey::new(prediction.layer, self.items[i].expert);
-            self.gains.push((without.since(with).0, key));
+            let WorkItem { expert, tokens, .. } = self.items[i];
+            let like = (tokens, view.costs.lane_of(expert));
+            let gain = match known {
+                Some((same, gain)) if same == like => gain,
+                _ => {
+                    self.items[i].presence = Presence::Resident;
+                    let with = self.makespan(view, prediction.layer);
+                    self.items[i].presence = Presence::Absent;
+                    without.since(with).0
+                }
+            };
+            known = Some((like, gain));
+            self.gains.push((gain, ExpertKey::new(prediction.layer, expert)));
         }
     }
 
@@ -69,7 +89,9 @@ impl Prefetcher for NextLayer {
 
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<ExpertKey>) {
         self.gains.clear();
-        for prediction in view.predictions.iter().take(MAX_LAYERS) {
+        let is_large = |prediction: &Prediction| prediction.loads.len() > LARGE_LAYER;
+        let layers = if view.predictions.iter().any(is_large) { 1 } else { MAX_LAYERS };
+        for prediction in view.predictions.iter().take(layers) {
             self.score(view, prediction);
         }
         self.gains.retain(|(gain, _)| *gain > 0);
