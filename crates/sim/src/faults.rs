@@ -1,5 +1,8 @@
 //! Faults by seed: a link that slows down, transfers that fail, units that stall.
 
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
 /// How often things go wrong. The default is never.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faults {
@@ -33,7 +36,7 @@ impl Default for Faults {
 #[derive(Debug)]
 pub(crate) struct FaultStream {
     faults: Faults,
-    random: fastrand::Rng,
+    random: Pcg64,
     slow_left: u32,
 }
 
@@ -45,21 +48,21 @@ pub(crate) struct LoadFault {
 
 impl FaultStream {
     pub(crate) fn new(faults: Faults, seed: u64) -> Self {
-        Self { faults, random: fastrand::Rng::with_seed(seed), slow_left: 0 }
+        Self { faults, random: Pcg64::seed_from_u64(seed), slow_left: 0 }
     }
 
     pub(crate) fn next_load(&mut self) -> LoadFault {
-        if self.random.f64() < self.faults.link_slows {
+        if self.random.random::<f64>() < self.faults.link_slows {
             self.slow_left = self.faults.slow_loads;
         }
         let slow = self.slow_left > 0;
         self.slow_left = self.slow_left.saturating_sub(1);
         let slower = if slow { self.faults.link_factor.max(1.0) } else { 1.0 };
-        LoadFault { slower, ok: self.random.f64() >= self.faults.load_fails }
+        LoadFault { slower, ok: self.random.random::<f64>() >= self.faults.load_fails }
     }
 
     pub(crate) fn next_compute(&mut self) -> f64 {
-        let stalls = self.random.f64() < self.faults.unit_stalls;
+        let stalls = self.random.random::<f64>() < self.faults.unit_stalls;
         if stalls { self.faults.unit_factor.max(1.0) } else { 1.0 }
     }
 }

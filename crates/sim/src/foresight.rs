@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use motley_sched::prefetch::Prediction;
 use motley_trace::Visit;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 
 /// How well the coming layers are foreseen.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -23,14 +25,14 @@ pub struct ForesightParams {
 pub(crate) struct Foresight {
     params: ForesightParams,
     experts: u16,
-    random: fastrand::Rng,
+    random: Pcg64,
     /// For each visit of the pass, the predictions made there.
     made: Vec<Vec<Prediction>>,
 }
 
 impl Foresight {
     pub(crate) fn new(params: ForesightParams, experts: u16) -> Self {
-        let random = fastrand::Rng::with_seed(params.seed);
+        let random = Pcg64::seed_from_u64(params.seed);
         Self { params, experts, random, made: Vec::new() }
     }
 
@@ -54,8 +56,8 @@ impl Foresight {
         let chance = self.params.accuracy.powi(distance);
         let mut loads: BTreeMap<u16, u32> = BTreeMap::new();
         for &expert in &visit.experts {
-            let foreseen = self.random.f64() < chance;
-            let expert = if foreseen { expert } else { self.random.u16(0..self.experts) };
+            let foreseen = self.random.random::<f64>() < chance;
+            let expert = if foreseen { expert } else { self.random.random_range(0..self.experts) };
             *loads.entry(expert).or_default() += 1;
         }
         Prediction { layer: visit.layer, loads: loads.into_iter().collect() }

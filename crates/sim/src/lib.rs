@@ -7,15 +7,19 @@
 //! - [`report`]: hit rate, speed, utilisation, idle link time.
 //! - [`spans`]: what ran when, also in Chrome's trace format.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
+//! - [`synth`]: made routing with chosen statistics, by seed.
+//! - [`fit`]: made routing fitted to a recorded trace, and how well.
 
 #![forbid(unsafe_code)]
 
 pub mod drive;
 pub mod faults;
+pub mod fit;
 pub mod foresight;
 pub mod replay;
 pub mod report;
 pub mod spans;
+pub mod synth;
 pub mod world;
 
 pub use drive::{DriveError, drive};

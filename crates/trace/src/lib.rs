@@ -8,6 +8,7 @@
 //! - [`write`]: streaming writer.
 //! - [`import`]: readers of other projects' traces.
 //! - [`memory`]: a whole trace in memory, for offline work.
+//! - `prediction`: how well a layer foretells the next.
 //! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@
 pub mod import;
 mod key;
 pub mod memory;
+mod prediction;
 pub mod read;
 pub mod record;
 pub mod summary;

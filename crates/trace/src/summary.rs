@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::prediction::NextLayerGuess;
 use crate::{Phase, TraceError, TraceHeader, Visit, VisitSource};
 
 /// Window lengths, in tokens, for [`Summary::working_sets`].
@@ -37,6 +38,11 @@ pub struct Summary {
     /// Share of a token's experts whose number the token chose in the layer before too. Experts
     /// of different layers are unrelated, so chance (k / experts) is the expected value.
     pub next_layer_overlap: f64,
+    /// Share of a token's experts among the k most popular of the layer so far.
+    pub guessed_by_popularity: f64,
+    /// Share of a token's experts among the k that most often came with its experts in the layer
+    /// before; the more it exceeds `guessed_by_popularity`, the more layers are correlated.
+    pub guessed_by_layer_before: f64,
     /// Distinct experts of one layer in windows of consecutive tokens, mean over layers.
     pub working_sets: Vec<WorkingSet>,
 }
@@ -81,6 +87,7 @@ pub struct SummaryBuilder {
     last_tokens: HashMap<u32, Vec<Vec<u16>>>,
     reused: Share,
     overlap: Share,
+    guess: NextLayerGuess,
 }
 
 #[derive(Clone, Debug)]
@@ -136,6 +143,7 @@ impl SummaryBuilder {
             last_tokens: HashMap::new(),
             reused: Share::default(),
             overlap: Share::default(),
+            guess: NextLayerGuess::new(header),
         }
     }
 
@@ -186,6 +194,7 @@ impl SummaryBuilder {
         if visit.phase == Phase::Decode && layer > 0 && !last[layer - 1].is_empty() {
             let (before, here) = last.split_at(layer);
             self.overlap.add(&here[0], &before[layer - 1]);
+            self.guess.observe(layer, &before[layer - 1], &here[0]);
         }
     }
 
@@ -197,6 +206,8 @@ impl SummaryBuilder {
             working_sets,
             token_reuse: self.reused.get(),
             next_layer_overlap: self.overlap.get(),
+            guessed_by_popularity: self.guess.by_popularity(),
+            guessed_by_layer_before: self.guess.by_layer_before(),
             popularity: self.layers.into_iter().map(|layer| layer.chosen).collect(),
             header: self.header,
             visits: self.visits,

@@ -16,12 +16,16 @@
 //! - [`lru`], [`lfu`], [`lfru`]: recency, frequency, and both.
 //! - [`mrs`]: averaged router scores (H3).
 //! - [`popularity`]: a fixed order from a profile (N1).
+//! - [`blend`]: our own, forecasts of several time scales blended online.
 //! - [`belady`]: the bound no online policy passes.
+//! - [`choice`]: the online policies by name.
 //! - `decay`: fading sums for `lfru` and `mrs`.
 
 use motley_trace::ExpertKey;
 
 pub mod belady;
+pub mod blend;
+pub mod choice;
 mod decay;
 pub mod lfru;
 pub mod lfu;
@@ -32,6 +36,7 @@ pub mod ranks;
 pub mod residency;
 mod routed;
 
+pub use choice::PolicyChoice;
 pub use ranks::{Rank, Ranks};
 pub use residency::{AdmitError, Admitted, Capacity, ExpertCache, Lease, SlotId};
 pub use routed::RoutedBuffer;

@@ -83,6 +83,27 @@ impl Ranks {
         }
     }
 
+    /// Gives every expert of `layer` a rank, O(experts): for policies that rank a layer anew at
+    /// each visit. `ranks` holds one per expert.
+    pub fn set_layer(&mut self, layer: u16, ranks: &[Rank]) {
+        let first = self.grid.index(ExpertKey::new(layer, 0));
+        self.ranks[first..first + usize::from(self.grid.experts)].copy_from_slice(ranks);
+        let leaf = self.leaf(ExpertKey::new(layer, 0));
+        for (lowest, rank) in self.lowest[leaf..].iter_mut().zip(ranks) {
+            if *lowest != ABSENT {
+                *lowest = rank.0;
+            }
+        }
+        let (mut start, mut width) = (leaf / 2, self.experts_padded / 2);
+        while width >= 1 {
+            for node in start..start + width {
+                self.lowest[node] = self.lowest[2 * node].min(self.lowest[2 * node + 1]);
+            }
+            (start, width) = (start / 2, width / 2);
+        }
+        self.lift(self.layers_padded + usize::from(layer));
+    }
+
     /// Whether `key` may leave.
     pub fn is_candidate(&self, key: ExpertKey) -> bool {
         self.lowest[self.leaf(key)] != ABSENT
@@ -116,7 +137,12 @@ impl Ranks {
 
     fn write_leaf(&mut self, leaf: usize, value: u64) {
         self.lowest[leaf] = value;
-        let mut node = leaf / 2;
+        self.lift(leaf);
+    }
+
+    /// Carries a changed node's lowest up until nothing changes.
+    fn lift(&mut self, changed: usize) {
+        let mut node = changed / 2;
         while node >= 1 {
             let below = self.lowest[2 * node].min(self.lowest[2 * node + 1]);
             if self.lowest[node] == below {
@@ -177,5 +203,9 @@ mod tests {
         ranks.set(ExpertKey::new(2, 3), Rank::from_u64(100));
         assert_eq!(ranks.lowest(), Some(ExpertKey::new(0, 4)));
         assert_eq!(ranks.lowest_in(1), Some(ExpertKey::new(1, 2)));
+        ranks.set_layer(1, &[4, 3, 2, 1, 0].map(Rank::from_u64));
+        assert_eq!(ranks.lowest(), Some(ExpertKey::new(1, 2)));
+        ranks.set_layer(0, &[9, 9, 9, 9, 1].map(Rank::from_u64));
+        assert_eq!(ranks.lowest(), Some(ExpertKey::new(0, 4)));
     }
 }

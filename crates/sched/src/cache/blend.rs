@@ -1,0 +1,296 @@
+//! Blend, Motley's own policy: the expert least likely to be chosen at its layer's next visit
+//! leaves first, by a forecast blended online from six simple ones.
+//!
+//! Five forecasts are an expert's fading share of choices, at time scales from one visit (recency)
+//! to 256 (frequency). The sixth is succession: which experts followed those just chosen. How much
+//! each counts is learned while running, by exponentiated gradient on the likelihood of the choices
+//! made, so no half-life has to be guessed: short texts lean on recency, long ones on frequency.
+//!
+//! ```text
+//! forecast(e) = Σ_s w_s · fading_s(e) + w_6 · mean over chosen j of P(e | j one visit before)
+//! w_i ∝ w_i · exp(rate · ∂ log-likelihood / ∂ w_i)
+//! ```
+//!
+//! Forecasts are shares of tokens, so layers compare in one pool. There the layer just visited
+//! comes again last, hence forecasts are discounted per visit already made ([`VISIT_DISCOUNT`]).
+
+use motley_trace::ExpertGrid;
+
+use super::{CachePolicy, Rank, Ranks, Routed};
+
+/// Time scales of the fading shares, in visits.
+const SCALES_VISITS: [f32; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
+/// Forecasts that are blended: the scales, then succession.
+const FORECASTS: usize = SCALES_VISITS.len() + 1;
+/// Where succession stands among the forecasts.
+const SUCCESSION: usize = FORECASTS - 1;
+/// Weight of succession before anything is learned; the scales share the rest evenly.
+const FIRST_SUCCESSION_WEIGHT: f32 = 0.02;
+/// Least share of a new observation in a succession row: it forgets after about 20.
+const MIN_SUCCESSION_RATE: f32 = 0.05;
+/// ln of what one more visit of a layer takes from the forecasts of its experts.
+const VISIT_DISCOUNT: f64 = 0.1;
+/// Largest step of a learned weight in one visit, as exponent.
+const MAX_STEP: f32 = 1.0;
+/// What stands for zero where a logarithm or quotient needs more.
+const TINY: f32 = 1e-9;
+
+/// Parameters of [`Blend`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlendParams {
+    /// Rate of learning the weights; 0 keeps them as they are.
+    pub learning_rate: f32,
+    /// Whether succession is learned, at 4 · layers · experts² bytes (24 MB at 94 × 256).
+    pub succession: bool,
+}
+
+impl Default for BlendParams {
+    fn default() -> Self {
+        Self { learning_rate: 0.02, succession: true }
+    }
+}
+
+/// Ranks by the blended forecast. O(k · experts) per visit, in a few straight loops.
+#[derive(Clone, Debug)]
+pub struct Blend {
+    learning_rate: f32,
+    weights: [f32; FORECASTS],
+    layers: Vec<LayerHistory>,
+    /// Ranks of one layer, reused between visits.
+    scratch: Vec<Rank>,
+}
+
+impl Blend {
+    /// A policy that has seen nothing.
+    pub fn new(grid: ExpertGrid, params: BlendParams) -> Self {
+        let succession = if params.succession { FIRST_SUCCESSION_WEIGHT } else { 0.0 };
+        let mut weights = [(1.0 - succession) / SCALES_VISITS.len() as f32; FORECASTS];
+        weights[SUCCESSION] = succession;
+        let layer = LayerHistory::new(usize::from(grid.experts), params.succession);
+        Self {
+            learning_rate: params.learning_rate,
+            weights,
+            layers: vec![layer; usize::from(grid.layers)],
+            scratch: Vec::with_capacity(usize::from(grid.experts)),
+        }
+    }
+
+    /// The learned weights: of the five scales, shortest first, then of succession.
+    pub fn weights(&self) -> [f32; FORECASTS] {
+        self.weights
+    }
+
+    /// Moves the weights towards the forecasts that foresaw this visit.
+    ///
+    /// The likelihood is that of drawing the chosen experts from the normalised forecast, so its
+    /// gradient needs the chosen experts and the column sums only. Experts no forecast knew teach
+    /// nothing: counted, they would favour whichever forecast says least.
+    fn learn(&mut self, routed: &Routed<'_>) {
+        let layer = &self.layers[usize::from(routed.layer)];
+        let total: f32 = self.weights.iter().zip(&layer.sums).map(|(w, sum)| w * sum).sum();
+        if total <= TINY {
+            return;
+        }
+        let mut gained = [0.0; FORECASTS];
+        let mut foreseen = 0.0;
+        for (index, &expert) in routed.experts.iter().enumerate() {
+            let forecasts = layer.forecasts_of(usize::from(expert));
+            let blended: f32 = self.weights.iter().zip(&forecasts).map(|(w, f)| w * f).sum();
+            if blended > TINY {
+                let load = routed.load(index) as f32;
+                foreseen += load;
+                gained.iter_mut().zip(&forecasts).for_each(|(sum, f)| *sum += load * f / blended);
+            }
+        }
+        if foreseen == 0.0 {
+            return;
+        }
+        let gradient: [f32; FORECASTS] =
+            std::array::from_fn(|index| gained[index] / foreseen - layer.sums[index] / total);
+        for (weight, gradient) in self.weights.iter_mut().zip(gradient) {
+            *weight *= (self.learning_rate * gradient).clamp(-MAX_STEP, MAX_STEP).exp();
+        }
+        let sum: f32 = self.weights.iter().sum();
+        self.weights.iter_mut().for_each(|weight| *weight /= sum);
+    }
+}
+
+impl CachePolicy for Blend {
+    fn name(&self) -> &'static str {
+        "blend"
+    }
+
+    fn on_visit(&mut self, routed: &Routed<'_>, ranks: &mut Ranks) {
+        self.learn(routed);
+        let layer = &mut self.layers[usize::from(routed.layer)];
+        layer.observe(routed);
+        let discount = VISIT_DISCOUNT * layer.visits as f64;
+        self.scratch.clear();
+        self.scratch.extend(
+            layer
+                .blend(&self.weights)
+                .iter()
+                .map(|&forecast| Rank::from_f64(f64::from(forecast.max(TINY).ln()) - discount)),
+        );
+        ranks.set_layer(routed.layer, &self.scratch);
+    }
+}
+
+/// What one layer remembers of its experts.
+#[derive(Clone, Debug)]
+struct LayerHistory {
+    visits: u64,
+    /// Fading share of tokens that chose each expert, `(scales, experts)`.
+    fading: [Vec<f32>; SCALES_VISITS.len()],
+    /// Share of each scale's window that has been seen, 0..=1: the same fading sum over ones.
+    warmth: [f32; SCALES_VISITS.len()],
+    succession: Option<Succession>,
+    /// Sum of each forecast over the experts.
+    sums: [f32; FORECASTS],
+    /// The blended forecast, reused between visits.
+    blended: Vec<f32>,
+}
+
+impl LayerHistory {
+    fn new(experts: usize, succession: bool) -> Self {
+        Self {
+            visits: 0,
+            fading: std::array::from_fn(|_| vec![0.0; experts]),
+            warmth: [TINY; SCALES_VISITS.len()],
+            succession: succession.then(|| Succession::new(experts)),
+            sums: [0.0; FORECASTS],
+            blended: vec![0.0; experts],
+        }
+    }
+
+    fn forecasts_of(&self, expert: usize) -> [f32; FORECASTS] {
+        std::array::from_fn(|index| match self.fading.get(index) {
+            Some(fading) => fading[expert] / self.warmth[index],
+            None => self.succession.as_ref().map_or(0.0, |next| next.forecast[expert]),
+        })
+    }
+
+    /// Fades everything and adds this visit's choices. A visit of many tokens says more than one
+    /// of one, but is one visit: it counts as 1 + log₂(tokens).
+    fn observe(&mut self, routed: &Routed<'_>) {
+        self.visits += 1;
+        let steps = 1.0 + (routed.tokens.max(1) as f32).log2();
+        let per_token = 1.0 / routed.tokens.max(1) as f32;
+        for (index, scale) in SCALES_VISITS.iter().enumerate() {
+            let keep = (-steps / scale).exp();
+            let fading = &mut self.fading[index];
+            fading.iter_mut().for_each(|share| *share *= keep);
+            for (chosen, &expert) in routed.experts.iter().enumerate() {
+                let share = routed.load(chosen) as f32 * per_token;
+                fading[usize::from(expert)] += (1.0 - keep) * share;
+            }
+            self.warmth[index] = self.warmth[index] * keep + (1.0 - keep);
+            self.sums[index] = fading.iter().sum::<f32>() / self.warmth[index];
+        }
+        if let Some(succession) = &mut self.succession {
+            succession.observe(routed);
+            self.sums[SUCCESSION] = succession.forecast.iter().sum();
+        }
+    }
+
+    fn blend(&mut self, weights: &[f32; FORECASTS]) -> &[f32] {
+        let succession = self.succession.as_ref().map(|next| next.forecast.as_slice());
+        let forecasts = self.fading.iter().map(Vec::as_slice).chain(succession);
+        let warmth = self.warmth.iter().chain(&[1.0]);
+        self.blended.fill(0.0);
+        for ((forecast, warmth), weight) in forecasts.zip(warmth).zip(weights) {
+            let weight = weight / warmth;
+            self.blended.iter_mut().zip(forecast).for_each(|(sum, f)| *sum += weight * f);
+        }
+        &self.blended
+    }
+}
+
+/// Which experts follow which, from one token of a layer to the next.
+#[derive(Clone, Debug)]
+struct Succession {
+    experts: usize,
+    /// P(column chosen | row chosen one visit before), `(experts, experts)`.
+    followed: Vec<f32>,
+    /// Times each row has been observed.
+    seen: Vec<u32>,
+    last: Vec<u16>,
+    /// What follows the last visit, if the last token's experts speak with equal voice.
+    forecast: Vec<f32>,
+}
+
+impl Succession {
+    fn new(experts: usize) -> Self {
+        Self {
+            experts,
+            followed: vec![0.0; experts * experts],
+            seen: vec![0; experts],
+            last: Vec::new(),
+            forecast: vec![0.0; experts],
+        }
+    }
+
+    /// Learns from one token following another; visits of several tokens break the succession.
+    fn observe(&mut self, routed: &Routed<'_>) {
+        self.forecast.fill(0.0);
+        if routed.tokens > 1 {
+            self.last.clear();
+            return;
+        }
+        for index in 0..self.last.len() {
+            self.learn_row(usize::from(self.last[index]), routed.experts);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(routed.experts);
+        let voice = 1.0 / routed.experts.len().max(1) as f32;
+        for &expert in routed.experts {
+            let row = &self.followed[usize::from(expert) * self.experts..][..self.experts];
+            self.forecast.iter_mut().zip(row).for_each(|(sum, p)| *sum += voice * p);
+        }
+    }
+
+    fn learn_row(&mut self, row: usize, chosen: &[u16]) {
+        let seen = &mut self.seen[row];
+        *seen = seen.saturating_add(1);
+        let rate = (1.0 / (*seen as f32 + 2.0)).max(MIN_SUCCESSION_RATE);
+        let row = &mut self.followed[row * self.experts..][..self.experts];
+        row.iter_mut().for_each(|p| *p *= 1.0 - rate);
+        chosen.iter().for_each(|&expert| row[usize::from(expert)] += rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use motley_trace::ExpertKey;
+
+    use super::*;
+
+    const GRID: ExpertGrid = ExpertGrid { layers: 1, experts: 8 };
+
+    fn after(visits: impl Iterator<Item = u16>) -> (Blend, Ranks) {
+        let mut blend = Blend::new(GRID, BlendParams::default());
+        let mut ranks = Ranks::new(GRID);
+        for expert in visits {
+            let routed = Routed { tokens: 1, experts: &[expert], ..Routed::default() };
+            blend.on_visit(&routed, &mut ranks);
+        }
+        (blend, ranks)
+    }
+
+    #[test]
+    fn succession_ranks_the_follower_first_in_a_cycle() {
+        let (blend, ranks) = after((0..200).map(|token| token % 4));
+        let next = ranks.get(ExpertKey::new(0, 0));
+        assert!((1..8).all(|expert| ranks.get(ExpertKey::new(0, expert)) < next));
+        assert!(blend.weights()[SUCCESSION] > 0.8, "{:?}", blend.weights());
+    }
+
+    #[test]
+    fn bursts_teach_recency_and_a_steady_mix_teaches_frequency() {
+        let (bursts, _) = after((0..400).map(|token| token / 20 % 8));
+        let (mix, _) = after((0..400_u32).map(|token| (token * token * 7 + token * 3) as u16 % 5));
+        let recency = |blend: &Blend| blend.weights()[..2].iter().sum::<f32>();
+        assert!(recency(&bursts) > recency(&mix), "{:?} {:?}", bursts.weights, mix.weights);
+        assert!((bursts.weights().iter().sum::<f32>() - 1.0).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,130 @@
+//! The online policies by name, with their parameters: what a flag or a plan chooses from.
+//! `popularity` and `belady` are not here: they need a profile, or the future.
+
+use std::fmt;
+use std::str::FromStr;
+
+use motley_trace::TraceHeader;
+use thiserror::Error;
+
+use super::CachePolicy;
+use super::blend::{Blend, BlendParams};
+use super::lfru::Lfru;
+use super::lfu::Lfu;
+use super::lru::Lru;
+use super::mrs::{Mrs, MrsParams};
+
+/// Half-life of `lfru` unless told, in visits.
+pub const DEFAULT_HALF_LIFE_VISITS: f64 = 16.0;
+/// α of `mrs` unless told; the paper leaves it open.
+pub const DEFAULT_ALPHA: f64 = 0.1;
+
+/// An online policy and its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PolicyChoice {
+    /// Least recently used.
+    Lru,
+    /// Least frequently used.
+    Lfu,
+    /// Fading count.
+    Lfru {
+        /// Visits in which a count halves.
+        half_life_visits: f64,
+    },
+    /// Averaged router scores (H3), p = 2k.
+    Mrs {
+        /// Share of the newest score.
+        alpha: f64,
+    },
+    /// Blended forecasts.
+    Blend(BlendParams),
+}
+
+impl PolicyChoice {
+    /// Every policy with its usual parameters.
+    pub const ALL: [Self; 5] = [
+        Self::Lru,
+        Self::Lfu,
+        Self::Lfru { half_life_visits: DEFAULT_HALF_LIFE_VISITS },
+        Self::Mrs { alpha: DEFAULT_ALPHA },
+        Self::Blend(BlendParams { learning_rate: 0.02, succession: true }),
+    ];
+
+    /// A policy that has seen nothing, for a model or trace of this shape.
+    pub fn build(self, header: &TraceHeader) -> Box<dyn CachePolicy> {
+        let grid = header.grid();
+        match self {
+            Self::Lru => Box::new(Lru::new()),
+            Self::Lfu => Box::new(Lfu::new(grid)),
+            Self::Lfru { half_life_visits } => Box::new(Lfru::new(grid, half_life_visits)),
+            Self::Mrs { alpha } => Box::new(Mrs::new(grid, MrsParams { alpha, top: 2 * header.k })),
+            Self::Blend(params) => Box::new(Blend::new(grid, params)),
+        }
+    }
+
+    /// The policy's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lru => "lru",
+            Self::Lfu => "lfu",
+            Self::Lfru { .. } => "lfru",
+            Self::Mrs { .. } => "mrs",
+            Self::Blend(_) => "blend",
+        }
+    }
+}
+
+impl fmt::Display for PolicyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lru | Self::Lfu => f.write_str(self.name()),
+            Self::Lfru { half_life_visits } => write!(f, "lfru(half-life {half_life_visits})"),
+            Self::Mrs { alpha } => write!(f, "mrs(α {alpha})"),
+            Self::Blend(params) => {
+                let succession = if params.succession { "succession" } else { "no succession" };
+                write!(f, "blend(rate {}, {succession})", params.learning_rate)
+            }
+        }
+    }
+}
+
+/// A name no policy has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no cache policy is called `{name}`; there are lru, lfu, lfru, mrs, blend")]
+pub struct UnknownPolicy {
+    /// The name given.
+    pub name: String,
+}
+
+impl FromStr for PolicyChoice {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        let found = Self::ALL.into_iter().find(|choice| choice.name() == name);
+        found.ok_or_else(|| UnknownPolicy { name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use motley_trace::record::FORMAT_VERSION;
+
+    use super::*;
+
+    #[test]
+    fn every_name_builds_the_policy_of_that_name() {
+        let header =
+            TraceHeader { version: FORMAT_VERSION, model: "m".into(), layers: 2, experts: 4, k: 2 };
+        for choice in PolicyChoice::ALL {
+            assert_eq!(choice.name().parse(), Ok(choice));
+            assert_eq!(choice.build(&header).name(), choice.name());
+        }
+        let error = "arc".parse::<PolicyChoice>().expect_err("not there");
+        assert!(error.to_string().contains("`arc`"));
+    }
+
+    #[test]
+    fn blend_has_the_parameters_it_defaults_to() {
+        assert!(PolicyChoice::ALL.contains(&PolicyChoice::Blend(BlendParams::default())));
+    }
+}
