@@ -9,6 +9,7 @@
 //! - [`previous_token`]: what the last token used in the coming layers.
 //! - [`next_layer`]: predicted loads, ranked by what each would save (H2).
 //! - [`prefill_counted`]: the experts most used in prefill, before decode begins (G4).
+//! - [`refill`]: what was missed, when the cache's policy wants it.
 
 use motley_trace::ExpertKey;
 
@@ -18,11 +19,13 @@ pub mod next_layer;
 pub mod none;
 pub mod prefill_counted;
 pub mod previous_token;
+pub mod refill;
 
 pub use next_layer::NextLayer;
 pub use none::NoPrefetch;
 pub use prefill_counted::PrefillCounted;
 pub use previous_token::PreviousToken;
+pub use refill::Refill;
 
 /// Loads a coming layer is expected to have, from its gate on the current hidden state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +34,23 @@ pub struct Prediction {
     pub layer: u16,
     /// (expert, tokens), each expert once.
     pub loads: Vec<(u16, u32)>,
+}
+
+/// An expert worth fetching.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Candidate {
+    /// It may be needed soon. It never evicts: it takes a free slot or a staging buffer.
+    Guess(ExpertKey),
+    /// It was needed just now and computed at home. It may evict what the policy ranks lower.
+    Refill(ExpertKey),
+}
+
+impl Candidate {
+    /// The expert.
+    pub fn key(self) -> ExpertKey {
+        let (Self::Guess(key) | Self::Refill(key)) = self;
+        key
+    }
 }
 
 /// What a prefetcher may look at.
@@ -56,8 +76,8 @@ pub trait Prefetcher: Send {
     /// Short lower-case name for tables and flags.
     fn name(&self) -> &'static str;
 
-    /// Appends candidates to `out`, best first, none of them near already. `out` arrives empty.
-    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<ExpertKey>);
+    /// Appends candidates to `out`, best first. Those near already are passed over.
+    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>);
 
     /// (optional) A layer has been routed. Defaults to nothing.
     fn on_routed(&mut self, _work: &LayerWork<'_>) {}

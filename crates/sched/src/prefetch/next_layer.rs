@@ -7,7 +7,7 @@
 
 use motley_trace::ExpertKey;
 
-use super::{Prediction, PrefetchView, Prefetcher};
+use super::{Candidate, Prediction, PrefetchView, Prefetcher};
 use crate::timeline::Timelines;
 use crate::work::{LayerWork, Presence, WorkItem};
 
@@ -87,7 +87,7 @@ impl Prefetcher for NextLayer {
         "next-layer"
     }
 
-    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<ExpertKey>) {
+    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
         self.gains.clear();
         let is_large = |prediction: &Prediction| prediction.loads.len() > LARGE_LAYER;
         let layers = if view.predictions.iter().any(is_large) { 1 } else { MAX_LAYERS };
@@ -97,7 +97,7 @@ impl Prefetcher for NextLayer {
         self.gains.retain(|(gain, _)| *gain > 0);
         // The nearer layer first among equals: its prediction is the better one.
         self.gains.sort_unstable_by_key(|&(gain, key)| (std::cmp::Reverse(gain), key));
-        out.extend(self.gains.iter().map(|(_, key)| *key));
+        out.extend(self.gains.iter().map(|(_, key)| Candidate::Guess(*key)));
     }
 }
 
@@ -136,7 +136,8 @@ mod tests {
         let mut out = Vec::new();
         NextLayer::default().candidates(&view, &mut out);
         // Savings: 18 - 1 for (2, 5); 8 - 2 for (1, 1); 8 - 6 for (1, 0).
-        let expected = [(2, 5), (1, 1), (1, 0)].map(|(l, e)| ExpertKey::new(l, e));
+        let expected =
+            [(2, 5), (1, 1), (1, 0)].map(|(l, e)| Candidate::Guess(ExpertKey::new(l, e)));
         assert_eq!(out, expected);
     }
 }

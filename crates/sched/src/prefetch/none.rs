@@ -1,8 +1,6 @@
 //! No guesses: the baseline, and right whenever the link has no idle time.
 
-use motley_trace::ExpertKey;
-
-use super::{PrefetchView, Prefetcher};
+use super::{Candidate, PrefetchView, Prefetcher};
 
 /// Names nothing.
 #[derive(Debug, Default)]
@@ -13,5 +11,5 @@ impl Prefetcher for NoPrefetch {
         "none"
     }
 
-    fn candidates(&mut self, _view: &PrefetchView<'_>, _out: &mut Vec<ExpertKey>) {}
+    fn candidates(&mut self, _view: &PrefetchView<'_>, _out: &mut Vec<Candidate>) {}
 }

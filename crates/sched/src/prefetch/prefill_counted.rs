@@ -3,7 +3,7 @@
 
 use motley_trace::{ExpertGrid, ExpertKey};
 
-use super::{PrefetchView, Prefetcher};
+use super::{Candidate, PrefetchView, Prefetcher};
 use crate::work::{LayerWork, Phase};
 
 /// Candidates named after one layer.
@@ -64,12 +64,13 @@ impl Prefetcher for PrefillCounted {
         self.phase = work.phase;
     }
 
-    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<ExpertKey>) {
+    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
         while self.order.last().is_some_and(|&key| (view.is_near)(key)) {
             self.order.pop();
         }
         let rest = self.order.iter().rev().copied();
-        out.extend(rest.filter(|&key| !(view.is_near)(key)).take(AT_ONCE));
+        let far = rest.filter(|&key| !(view.is_near)(key)).take(AT_ONCE);
+        out.extend(far.map(Candidate::Guess));
     }
 }
 

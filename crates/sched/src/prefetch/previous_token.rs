@@ -2,7 +2,7 @@
 
 use motley_trace::{ExpertGrid, ExpertKey};
 
-use super::{PrefetchView, Prefetcher};
+use super::{Candidate, PrefetchView, Prefetcher};
 use crate::work::{LayerWork, Phase};
 
 /// Remembers the experts of every layer's last decode pass.
@@ -31,9 +31,9 @@ impl Prefetcher for PreviousToken {
         }
     }
 
-    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<ExpertKey>) {
+    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
         let next = if view.layer + 1 < view.layers { view.layer + 1 } else { 0 };
         let keys = self.last[usize::from(next)].iter().map(|&e| ExpertKey::new(next, e));
-        out.extend(keys.filter(|&key| !(view.is_near)(key)));
+        out.extend(keys.filter(|&key| !(view.is_near)(key)).map(Candidate::Guess));
     }
 }

@@ -22,7 +22,7 @@ use motley_cost::Nanos;
 use motley_trace::{ExpertGrid, ExpertKey};
 
 use crate::cache::{ExpertCache, Routed, SlotId};
-use crate::prefetch::{Prediction, PrefetchView, Prefetcher};
+use crate::prefetch::{Candidate, Prediction, PrefetchView, Prefetcher};
 use crate::strategy::Strategy;
 use crate::work::{Costs, LayerPlan, LayerWork, Phase, Presence, Share, Unit, WorkItem};
 
@@ -167,7 +167,7 @@ pub struct Scheduler {
     places: Places,
     layer: Layer,
     idle: IdleLink,
-    guesses: Vec<ExpertKey>,
+    guesses: Vec<Candidate>,
     items: Vec<WorkItem>,
     plan: LayerPlan,
     counts: Counts,
@@ -395,17 +395,23 @@ impl Scheduler {
         if self.places.in_flight() > 0 || !self.idle.allows_guess() {
             return None;
         }
-        while let Some(key) = self.guesses.pop() {
+        while let Some(candidate) = self.guesses.pop() {
+            let key = candidate.key();
             if self.places.is_near(key) {
                 continue;
             }
-            let place = self.places.make_room_for_guess(key)?;
+            let room = match candidate {
+                Candidate::Guess(key) => self.places.make_room_for_guess(key),
+                Candidate::Refill(key) => self.places.make_room_for_refill(key),
+            };
+            let Some(place) = room else { continue };
             let took = self.costs.load_time(Share::WHOLE);
             self.idle.on_guess();
             self.counts.guessed_loads += 1;
             self.places.on_load_started(now + took, key, Share::WHOLE, Purpose::Guess);
             let purpose = Purpose::Guess;
-            return Some(Action::Load { key, share: Share::WHOLE, place, purpose });
+            let load = Action::Load { key, share: Share::WHOLE, place, purpose };
+            return self.places.after_releases(load);
         }
         None
     }

@@ -137,30 +137,42 @@ impl Places {
 
     /// Room for a demanded expert: a slot if it may stay, else a staging buffer.
     pub(super) fn make_room(&mut self, key: ExpertKey, keep: bool) -> Option<Place> {
-        if keep && let Ok(admitted) = self.cache.admit(key) {
-            let place = Place::Cache(admitted.lease.slot());
-            if let Some(evicted) = admitted.evicted {
-                self.outbox.push_back(Action::Release { key: evicted, place });
-            }
-            self.leases.push(admitted.lease);
+        if keep && let Some(place) = self.admit(key) {
             return Some(place);
         }
         self.stage(key, false).or_else(|| self.take_from_guess(key))
     }
 
+    fn admit(&mut self, key: ExpertKey) -> Option<Place> {
+        let admitted = self.cache.admit(key).ok()?;
+        let place = Place::Cache(admitted.lease.slot());
+        if let Some(evicted) = admitted.evicted {
+            self.outbox.push_back(Action::Release { key: evicted, place });
+        }
+        self.leases.push(admitted.lease);
+        Some(place)
+    }
+
     /// Room for a guess: a free slot, or a staging buffer while guesses hold few enough.
     pub(super) fn make_room_for_guess(&mut self, key: ExpertKey) -> Option<Place> {
         if matches!(self.cache.victim_for(key), Ok(None)) {
-            let lease = self.cache.admit(key).ok()?.lease;
-            let place = Place::Cache(lease.slot());
-            self.leases.push(lease);
-            return Some(place);
+            return self.admit(key);
         }
         let held = self.staging.iter().flatten().filter(|staged| staged.guessed).count();
         if held >= usize::from(self.limits.prefetch_slots) {
             return None;
         }
         self.stage(key, true)
+    }
+
+    /// Room for an expert the policy may rank above a resident: a slot, or nothing.
+    pub(super) fn make_room_for_refill(&mut self, key: ExpertKey) -> Option<Place> {
+        let victim = self.cache.victim_for(key).ok()?;
+        let ranks = self.cache.ranks();
+        if victim.is_some_and(|victim| ranks.get(key) <= ranks.get(victim)) {
+            return None;
+        }
+        self.admit(key)
     }
 
     pub(super) fn on_load_started(

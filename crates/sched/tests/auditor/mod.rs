@@ -9,7 +9,7 @@ use motley_sched::cache::lfu::Lfu;
 use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};
 use motley_sched::prefetch::{
-    NextLayer, NoPrefetch, Prediction, Prefetcher, PrefillCounted, PreviousToken,
+    NextLayer, NoPrefetch, Prediction, Prefetcher, PrefillCounted, PreviousToken, Refill,
 };
 use motley_sched::strategy::{
     Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, TimelineStrategy,
@@ -357,6 +357,7 @@ fn prefetcher(number: usize, grid: ExpertGrid) -> Box<dyn Prefetcher> {
         0 => Box::new(NoPrefetch),
         1 => Box::new(PreviousToken::new(grid)),
         2 => Box::new(NextLayer::default()),
-        _ => Box::new(PrefillCounted::new(grid)),
+        3 => Box::new(PrefillCounted::new(grid)),
+        _ => Box::new(Refill::after(Box::new(NextLayer::default()))),
     }
 }
