@@ -41,7 +41,8 @@ impl Bench {
         prefetcher: Box<dyn Prefetcher>,
     ) -> Self {
         let unit = ComputeCost { launch_us: 5.0, per_token_us: 12.0, floor_us: 60.0 };
-        let home = Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0 };
+        let home =
+            Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
         let costs = Costs {
             fast: ComputeCost { launch_us: 10.0, per_token_us: 0.1, floor_us: 8.0 },
             home: Some(home),

@@ -108,7 +108,7 @@ impl Timelines {
         let load = |i: u16| work.items[usize::from(i)].tokens;
         let expert = |i: u16| work.items[usize::from(i)].expert;
         self.load = work.costs.load_time(Share::WHOLE);
-        self.entry = work.costs.entry_time();
+        self.entry = work.costs.entry_time(work.tokens);
         self.times.clear();
         self.times.extend(work.items.iter().map(|item| Times {
             fast: work.costs.fast_time(item.tokens, Share::WHOLE),
@@ -325,6 +325,7 @@ mod tests {
                 layout: Layout::Whole,
                 unit: ComputeCost { launch_us: 0.0, per_token_us: 1.0, floor_us: 0.0 },
                 entry_us: 0.0,
+                entry_per_token_us: 0.0,
             }),
             link: TransferCost { latency_us: 3.0, per_byte_us: 0.0 },
             expert_bytes: 1,

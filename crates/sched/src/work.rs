@@ -70,8 +70,11 @@ pub struct Homes {
     pub layout: Layout,
     /// A whole expert on one unit.
     pub unit: ComputeCost,
-    /// Paid by a lane before its first expert of a layer: activations out and back (`T_a` of G2).
+    /// Paid by a lane before its first expert of a layer: fixed part of moving activations out
+    /// and back (`T_a` of G2).
     pub entry_us: f64,
+    /// The same: part of each token of the pass.
+    pub entry_per_token_us: f64,
 }
 
 /// What everything costs, as far as the scheduler knows.
@@ -109,8 +112,10 @@ impl Costs {
     }
 
     /// What a home lane pays before its first expert of a layer.
-    pub fn entry_time(&self) -> Nanos {
-        self.home.map_or(Nanos::ZERO, |home| Nanos::from_us(home.entry_us))
+    pub fn entry_time(&self, pass_tokens: u32) -> Nanos {
+        let tokens = f64::from(pass_tokens);
+        let entry = |home: Homes| home.entry_us + tokens * home.entry_per_token_us;
+        self.home.map_or(Nanos::ZERO, |home| Nanos::from_us(entry(home)))
     }
 
     /// Number of home lanes.

@@ -11,9 +11,9 @@ use motley_sched::{Action, LoadLost, Purpose, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
 use crate::foresight::Foresight;
-use crate::report::Report;
+use crate::outcome::Outcome;
 use crate::spans::{Span, SpanKind, Spans};
-use crate::world::World;
+use crate::world::{ComputeWork, World};
 
 /// Why a drive ended early.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub fn drive(
     scheduler: &mut Scheduler,
     world: &mut World,
     spans: Option<&mut Spans>,
-) -> Result<Report, DriveError> {
+) -> Result<Outcome, DriveError> {
     let mut buffer = RoutedBuffer::new(source.header());
     let mut foresight = Foresight::new(world.foresight, source.header().experts);
     let mut driver = Driver {
@@ -61,7 +61,7 @@ pub fn drive(
         link_free: Nanos::ZERO,
         events: BinaryHeap::new(),
         sequence: 0,
-        report: Report::default(),
+        outcome: Outcome::default(),
     };
     let mut pass = Vec::new();
     let mut next = Visit::default();
@@ -87,7 +87,7 @@ struct Driver<'a> {
     /// By time, then by order of start: ties end in the order they began.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     sequence: u64,
-    report: Report,
+    outcome: Outcome,
 }
 
 impl Driver<'_> {
@@ -114,7 +114,7 @@ impl Driver<'_> {
         }
         self.now += self.world.dense.after_pass(tokens);
         if let Some(first) = pass.first() {
-            self.report.on_pass(first.phase, tokens, self.now - begun);
+            self.outcome.on_pass(first.phase, tokens, self.now - begun);
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Driver<'_> {
         let took = self.world.dense.before_layer(visit.tokens() as u32);
         let until = self.now + took;
         self.span(SpanKind::Dense { layer: visit.layer }, self.now, until);
-        self.report.dense_busy += took;
+        self.outcome.dense_busy += took;
         while self.events.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
             self.step(visit)?;
         }
@@ -151,25 +151,25 @@ impl Driver<'_> {
         while let Some(action) = self.scheduler.poll_action(self.now) {
             match action {
                 Action::Load { key, share, purpose, .. } => {
-                    let outcome = self.world.load(share);
+                    let load = self.world.load(share);
                     let begins = self.now.max(self.link_free);
-                    let ends = begins + outcome.took;
+                    let ends = begins + load.took;
                     self.link_free = ends;
                     match purpose {
-                        Purpose::Demand => self.report.demand_busy += outcome.took,
-                        Purpose::Guess => self.report.guess_busy += outcome.took,
+                        Purpose::Demand => self.outcome.demand_busy += load.took,
+                        Purpose::Guess => self.outcome.guess_busy += load.took,
                     }
                     self.span(SpanKind::Load { key, purpose }, begins, ends);
-                    self.schedule(ends, Event::Loaded { key, ok: outcome.ok });
+                    self.schedule(ends, Event::Loaded { key, ok: load.ok });
                 }
                 Action::Compute { key, share, unit, tokens, enters, .. } => {
-                    let took = self.world.compute(unit, tokens, share, enters);
-                    self.report.on_compute(unit, took);
+                    let took = self.world.compute(ComputeWork { unit, tokens, share, enters });
+                    self.outcome.on_compute(unit, took);
                     self.span(SpanKind::Compute { key, unit, tokens }, self.now, self.now + took);
                     self.schedule(self.now + took, Event::Computed { key, unit });
                 }
-                Action::Exchange { .. } => self.report.exchanges += 1,
-                Action::Release { .. } => self.report.releases += 1,
+                Action::Exchange { .. } => self.outcome.exchanges += 1,
+                Action::Release { .. } => self.outcome.releases += 1,
             }
         }
     }
@@ -185,9 +185,9 @@ impl Driver<'_> {
         }
     }
 
-    fn finish(mut self) -> Report {
-        self.report.wall = self.now;
-        self.report.counts = self.scheduler.counts();
-        self.report
+    fn finish(mut self) -> Outcome {
+        self.outcome.wall = self.now;
+        self.outcome.counts = self.scheduler.counts();
+        self.outcome
     }
 }

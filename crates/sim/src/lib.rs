@@ -4,7 +4,7 @@
 //! Modules in reading order:
 //! - [`world`]: how long things really take; [`faults`] and [`foresight`] of a stated quality.
 //! - [`drive`](mod@drive): the event loop, sibling of the engine's.
-//! - [`report`]: hit rate, speed, utilisation, idle link time.
+//! - [`outcome`]: hit rate, speed, utilisation, idle link time.
 //! - [`spans`]: what ran when, also in Chrome's trace format.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`synth`]: made routing with chosen statistics, by seed.
@@ -16,12 +16,13 @@ pub mod drive;
 pub mod faults;
 pub mod fit;
 pub mod foresight;
+pub mod outcome;
 pub mod replay;
-pub mod report;
+pub mod reproduce;
 pub mod spans;
 pub mod synth;
 pub mod world;
 
 pub use drive::{DriveError, drive};
-pub use report::Report;
+pub use outcome::Outcome;
 pub use world::{DenseCost, World};

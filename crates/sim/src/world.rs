@@ -40,6 +40,15 @@ pub struct World {
     faults: FaultStream,
 }
 
+/// A computation to be timed; the fields are those of the action.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ComputeWork {
+    pub(crate) unit: Unit,
+    pub(crate) tokens: u32,
+    pub(crate) share: Share,
+    pub(crate) enters: Option<u32>,
+}
+
 /// How a transfer goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoadOutcome {
@@ -70,13 +79,14 @@ impl World {
         LoadOutcome { took, ok: fault.ok }
     }
 
-    pub(crate) fn compute(&mut self, unit: Unit, tokens: u32, share: Share, enters: bool) -> Nanos {
+    pub(crate) fn compute(&mut self, work: ComputeWork) -> Nanos {
+        let ComputeWork { unit, tokens, share, enters } = work;
         let slower = self.faults.next_compute();
         let time = match unit {
             Unit::Fast => self.costs.fast_time(tokens, share),
             Unit::Home(_) => self.costs.home_time(tokens, share),
         };
-        let entry = if enters { self.costs.entry_time() } else { Nanos::ZERO };
+        let entry = enters.map_or(Nanos::ZERO, |pass_tokens| self.costs.entry_time(pass_tokens));
         entry + Nanos::from_us(time.as_us() * slower)
     }
 }

@@ -117,6 +117,7 @@ mod tests {
                 layout: Layout::Whole,
                 unit: ComputeCost { launch_us: 0.0, per_token_us: 2.0, floor_us: 0.0 },
                 entry_us: 0.0,
+                entry_per_token_us: 0.0,
             }),
             link: TransferCost { latency_us: 100.0, per_byte_us: 0.0 },
             expert_bytes: 1,

@@ -4,6 +4,7 @@
 use motley_trace::{ExpertGrid, ExpertKey};
 
 use super::{Candidate, PrefetchView, Prefetcher};
+use crate::cache::Routed;
 use crate::work::{LayerWork, Phase};
 
 /// Candidates named after one layer.
@@ -25,6 +26,13 @@ impl PrefillCounted {
     pub fn new(grid: ExpertGrid) -> Self {
         let counts = vec![0; grid.len()];
         Self { grid, counts, order: Vec::new(), phase: Phase::Prefill }
+    }
+
+    /// Counts one routed layer.
+    pub fn count(&mut self, routed: &Routed<'_>) {
+        for (index, key) in routed.keys().enumerate() {
+            self.counts[self.grid.index(key)] += u64::from(routed.load(index));
+        }
     }
 
     /// Rank by rank over all layers: `x` grown from 1. Experts never counted are left out.

@@ -18,7 +18,7 @@ pub(super) struct Start {
     pub(super) unit: Unit,
     pub(super) share: Share,
     pub(super) tokens: u32,
-    pub(super) enters: bool,
+    pub(super) enters: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +43,7 @@ struct Lane {
 #[derive(Debug)]
 pub(super) struct Layer {
     number: u16,
+    pass_tokens: u32,
     items: Vec<Item>,
     /// Item of each expert, [`ABSENT`] when not routed.
     item_of: Vec<u16>,
@@ -59,6 +60,7 @@ impl Layer {
     pub(super) fn new(experts: u16, lanes: u16) -> Self {
         Self {
             number: 0,
+            pass_tokens: 0,
             items: Vec::new(),
             item_of: vec![ABSENT; usize::from(experts)],
             ready: BinaryHeap::new(),
@@ -76,6 +78,7 @@ impl Layer {
     pub(super) fn begin(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) {
         self.forget();
         self.number = work.layer;
+        self.pass_tokens = work.tokens;
         for (i, item) in work.items.iter().enumerate() {
             let slot = &mut self.item_of[usize::from(item.expert)];
             assert_eq!(*slot, ABSENT, "expert {} routed twice", item.expert);
@@ -161,7 +164,7 @@ impl Layer {
             && let Some(Reverse((_, i))) = self.ready.pop()
         {
             self.fast_running = true;
-            return Some(self.start(i, Unit::Fast, false));
+            return Some(self.start(i, Unit::Fast, None));
         }
         for number in 0..self.lanes.len() {
             let lane = &mut self.lanes[number];
@@ -169,7 +172,7 @@ impl Layer {
                 continue;
             }
             if let Some(i) = lane.queue.pop_front() {
-                let enters = !lane.entered;
+                let enters = (!lane.entered).then_some(self.pass_tokens);
                 (lane.running, lane.entered) = (true, true);
                 return Some(self.start(i, Unit::Home(number as u16), enters));
             }
@@ -189,7 +192,7 @@ impl Layer {
         self.parts_left -= 1;
     }
 
-    fn start(&self, i: u16, unit: Unit, enters: bool) -> Start {
+    fn start(&self, i: u16, unit: Unit, enters: Option<u32>) -> Start {
         let item = self.items[usize::from(i)];
         let share = if unit == Unit::Fast { item.fast_share } else { item.home_share };
         Start { key: self.key(i), unit, share, tokens: item.tokens, enters }

@@ -80,8 +80,8 @@ pub enum Action {
         place: Option<Place>,
         /// Tokens routed to it.
         tokens: u32,
-        /// Whether the lane has to pay its entry for this layer first.
-        enters: bool,
+        /// Tokens of the pass when the lane has to pay its entry for this layer first.
+        enters: Option<u32>,
     },
     /// Two buffers of the fast tier change roles; no bytes move.
     Exchange {

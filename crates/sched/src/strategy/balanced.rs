@@ -37,7 +37,7 @@ impl Balanced {
             fast_us: costs.fast_time(mean, Share::WHOLE).as_us(),
             near_us: costs.home_time(mean, Share::WHOLE).as_us(),
             weights_us: costs.load_time(Share::WHOLE).as_us(),
-            activation_us: costs.entry_time().as_us() / rows,
+            activation_us: costs.entry_time(work.tokens).as_us() / rows,
             units,
             active: active as u16,
         }
@@ -123,6 +123,7 @@ mod tests {
                 layout: Layout::Split,
                 unit: ComputeCost::constant(100.0),
                 entry_us: 10.0,
+                entry_per_token_us: 0.0,
             }),
             link: TransferCost { latency_us: 0.0, per_byte_us: 150.0 / 4096.0 },
             expert_bytes: 4096,

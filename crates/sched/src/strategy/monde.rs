@@ -8,18 +8,22 @@ use crate::work::{LayerPlan, LayerWork, Share};
 /// Moves `H` experts with `H · T_w = (A - H) · T_n / N`, scaled by `alpha`.
 #[derive(Debug)]
 pub struct Monde {
-    /// The correction MoNDE learns from past profiles; 1 trusts the equation.
-    pub alpha: f64,
+    alpha: f64,
     rest: Vec<u16>,
 }
 
 impl Default for Monde {
     fn default() -> Self {
-        Self { alpha: 1.0, rest: Vec::new() }
+        Self::with_alpha(1.0)
     }
 }
 
 impl Monde {
+    /// `alpha` is the correction MoNDE learns from past profiles; 1 trusts the equation.
+    pub fn with_alpha(alpha: f64) -> Self {
+        Self { alpha, rest: Vec::new() }
+    }
+
     /// `H`, rounded down to whole experts.
     fn moved(&self, work: &LayerWork<'_>) -> usize {
         let absent = self.rest.len() as f64;

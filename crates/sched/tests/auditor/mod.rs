@@ -324,7 +324,7 @@ impl World<'_> {
 fn costs(case: &Case) -> Costs {
     let home = |units, layout| {
         let unit = ComputeCost { launch_us: 0.5, per_token_us: case.home_us, floor_us: 1.0 };
-        Some(Homes { units, layout, unit, entry_us: 1.5 })
+        Some(Homes { units, layout, unit, entry_us: 1.5, entry_per_token_us: 0.0 })
     };
     Costs {
         fast: ComputeCost::constant(case.fast_us),

@@ -9,13 +9,13 @@ use motley_trace::Phase;
 
 /// Sums over a drive.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
+pub struct Outcome {
     /// From the first pass to the end of the last.
     pub wall: Nanos,
     /// Prefill passes.
-    pub prefill: PhaseReport,
+    pub prefill: PhaseOutcome,
     /// Decode passes.
-    pub decode: PhaseReport,
+    pub decode: PhaseOutcome,
     /// What the scheduler counted.
     pub counts: Counts,
     /// Time of everything that is not a routed expert.
@@ -36,7 +36,7 @@ pub struct Report {
 
 /// Sums over the passes of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PhaseReport {
+pub struct PhaseOutcome {
     /// Passes.
     pub passes: u64,
     /// Tokens in them.
@@ -45,7 +45,7 @@ pub struct PhaseReport {
     pub time: Nanos,
 }
 
-impl PhaseReport {
+impl PhaseOutcome {
     /// Tokens per second; 0 without passes.
     pub fn tokens_per_s(&self) -> f64 {
         if self.time == Nanos::ZERO { 0.0 } else { self.tokens as f64 / self.time.as_s() }
@@ -57,15 +57,15 @@ impl PhaseReport {
     }
 }
 
-impl Report {
+impl Outcome {
     pub(crate) fn on_pass(&mut self, phase: Phase, tokens: u32, took: Nanos) {
-        let report = match phase {
+        let outcome = match phase {
             Phase::Prefill => &mut self.prefill,
             Phase::Decode => &mut self.decode,
         };
-        report.passes += 1;
-        report.tokens += u64::from(tokens);
-        report.time += took;
+        outcome.passes += 1;
+        outcome.tokens += u64::from(tokens);
+        outcome.time += took;
     }
 
     pub(crate) fn on_compute(&mut self, unit: Unit, took: Nanos) {
@@ -98,7 +98,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |busy| 100.0 * self.share_of_wall(busy);
         let (prefill, decode) = (self.prefill.tokens_per_s(), self.decode.tokens_per_s());

@@ -1,0 +1,6 @@
+//! tmp
+use super::{Document, ReproduceError};
+/// tmp
+pub fn document() -> Result<Document, ReproduceError> {
+    super::gpu_ndp::document()
+}
