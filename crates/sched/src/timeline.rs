@@ -16,7 +16,7 @@
 
 use motley_cost::Nanos;
 
-use crate::work::{Costs, LayerPlan, LayerWork, Presence, Share, WorkItem};
+use crate::work::{Costs, LayerPlan, LayerWork, Presence, Share, Waits, WorkItem};
 
 /// Fills timelines; keeps its buffers from layer to layer.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Timelines {
     near: Vec<u16>,
     /// Items already on the link when the layer is routed, first to arrive first.
     coming: Vec<(u16, Nanos)>,
-    /// Items in the slow tier, low load first.
+    /// Items in the slow tier, or on the link and too far, low load first.
     absent: Vec<u16>,
     /// Items on the link or off it, with their arrival; high load first by construction.
     arriving: Vec<(u16, Nanos)>,
@@ -118,10 +118,10 @@ impl Timelines {
         self.absent.clear();
         self.coming.clear();
         for (i, item) in work.items.iter().enumerate() {
-            match item.presence {
-                Presence::Resident => self.near.push(i as u16),
-                Presence::Absent => self.absent.push(i as u16),
-                Presence::Arriving(here) => self.coming.push((i as u16, here)),
+            match (work.waits_at(item), item.presence) {
+                (Waits::Fast, Presence::Arriving(here)) => self.coming.push((i as u16, here)),
+                (Waits::Fast, _) => self.near.push(i as u16),
+                (Waits::Home | Waits::Anywhere, _) => self.absent.push(i as u16),
             }
         }
         self.coming.sort_unstable_by_key(|&(i, here)| (here, expert(i)));
@@ -166,18 +166,21 @@ impl Timelines {
 
     /// The operation that finishes first: (when, tie order, which).
     fn next_step(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, u8, Step)> {
-        let link = self.next_on_link().map(|(end, step)| (end, 0, step));
+        let link = self.next_on_link(work).map(|(end, step)| (end, 0, step));
         let home = self.next_on_home(work).map(|(end, step)| (end, 1, step));
         let fast = self.next_on_fast(work).map(|(end, step)| (end, 2, step));
         [link, home, fast].into_iter().flatten().min_by_key(|(end, order, _)| (*end, *order))
     }
 
-    /// The highest load that is still absent.
-    fn next_on_link(&mut self) -> Option<(Nanos, Step)> {
+    /// The highest load that is still absent and not on the link already.
+    fn next_on_link(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, Step)> {
         if !self.use_link {
             return None;
         }
-        while self.absent_back > 0 && self.is_taken(self.absent[self.absent_back - 1]) {
+        let on_link = |item: u16| work.items[usize::from(item)].is_near();
+        while let Some(&item) = self.absent[..self.absent_back].last()
+            && (self.is_taken(item) || on_link(item))
+        {
             self.absent_back -= 1;
         }
         let absent = self.absent_back.checked_sub(1)?;

@@ -179,6 +179,35 @@ pub struct LayerWork<'a> {
     pub link_free_in: Nanos,
 }
 
+impl LayerWork<'_> {
+    /// Where an item is best waited for: on the fast unit, at home, or not decided here.
+    ///
+    /// An expert on its way is waited for unless its home unit, asked now, would be done sooner;
+    /// it must not be loaded a second time.
+    pub fn waits_at(&self, item: &WorkItem) -> Waits {
+        match item.presence {
+            Presence::Resident => Waits::Fast,
+            Presence::Absent => Waits::Anywhere,
+            Presence::Arriving(here) => {
+                let fast = here + self.costs.fast_time(item.tokens, Share::WHOLE);
+                let home = self.costs.home_time(item.tokens, Share::WHOLE);
+                if home < fast { Waits::Home } else { Waits::Fast }
+            }
+        }
+    }
+}
+
+/// The answer of [`LayerWork::waits_at`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// The fast unit has it or will have it soon.
+    Fast,
+    /// Its bytes are on their way but too far; only its home unit may compute it.
+    Home,
+    /// Its bytes are in the slow tier: home, or a load.
+    Anywhere,
+}
+
 /// Who computes what, in which order. Indices are positions in [`LayerWork::items`].
 ///
 /// Every item is in `fast`, in `home`, or in both with a share: then it is split.

@@ -10,7 +10,7 @@
 //! - [`timelines`]: three timelines filled in advance (H1).
 //! - [`balanced`]: G2, G3 and G5.
 
-use crate::work::{LayerPlan, LayerWork};
+use crate::work::{LayerPlan, LayerWork, Waits};
 
 pub mod balanced;
 pub mod cpu_on_miss;
@@ -47,12 +47,16 @@ pub trait Strategy: Send {
     }
 }
 
-/// Near items to the fast unit, high load first; returns the positions of the absent ones, high
-/// load first, in `rest`.
+/// Near items to the fast unit, high load first, those on their way but too far to their home;
+/// returns the positions of the absent ones, high load first, in `rest`.
 fn near_to_fast(work: &LayerWork<'_>, plan: &mut LayerPlan, rest: &mut Vec<u16>) {
     rest.clear();
     for (i, item) in work.items.iter().enumerate() {
-        if item.is_near() { plan.fast.push(i as u16) } else { rest.push(i as u16) }
+        match work.waits_at(item) {
+            Waits::Fast => plan.fast.push(i as u16),
+            Waits::Home => plan.home.push(i as u16),
+            Waits::Anywhere => rest.push(i as u16),
+        }
     }
     high_load_first(work, &mut plan.fast);
     high_load_first(work, rest);

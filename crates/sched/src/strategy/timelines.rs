@@ -8,6 +8,14 @@ use crate::work::{LayerPlan, LayerWork};
 #[derive(Debug, Default)]
 pub struct TimelineStrategy {
     timelines: Timelines,
+    fixed_residents: bool,
+}
+
+impl TimelineStrategy {
+    /// What is transferred does not stay: scheduling alone, without a changing cache.
+    pub fn with_fixed_residents() -> Self {
+        Self { fixed_residents: true, ..Self::default() }
+    }
 }
 
 impl Strategy for TimelineStrategy {
@@ -17,5 +25,9 @@ impl Strategy for TimelineStrategy {
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
         self.timelines.plan(work, plan);
+    }
+
+    fn keeps_loaded(&self) -> bool {
+        !self.fixed_residents
     }
 }
