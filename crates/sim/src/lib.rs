@@ -6,9 +6,11 @@
 //! - [`drive`](mod@drive): the event loop, sibling of the engine's.
 //! - [`outcome`]: hit rate, speed, utilisation, idle link time.
 //! - [`spans`]: what ran when, also in Chrome's trace format.
+//! - [`gantt`](mod@gantt): a stretch of a drive as a picture.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`synth`]: made routing with chosen statistics, by seed.
 //! - [`fit`]: made routing fitted to a recorded trace, and how well.
+//! - [`reproduce`]: published results beside ours (H5, G6).
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +18,7 @@ pub mod drive;
 pub mod faults;
 pub mod fit;
 pub mod foresight;
+pub mod gantt;
 pub mod outcome;
 pub mod replay;
 pub mod reproduce;

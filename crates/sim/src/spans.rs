@@ -64,6 +64,23 @@ impl Spans {
         self.spans.iter()
     }
 
+    /// The stretch of one layer: from its dense part to that of the layer after. `visit` counts
+    /// the layer's visits from 0.
+    pub fn window_of(&self, layer: u16, visit: usize) -> Option<(Nanos, Nanos)> {
+        let is_dense = |span: &&Span| matches!(span.kind, SpanKind::Dense { .. });
+        let mut dense = self.iter().filter(is_dense);
+        let begins = |span: &Span| span.begins;
+        let mut left = visit;
+        let from = dense.by_ref().find(|span| {
+            let wanted = span.kind == SpanKind::Dense { layer };
+            let found = wanted && left == 0;
+            left -= usize::from(wanted && left > 0);
+            found
+        })?;
+        let last = self.iter().map(|span| span.ends).max()?;
+        Some((from.begins, dense.next().map_or(last, begins)))
+    }
+
     /// A JSON document in Chrome's trace format: one row per unit and one for the link.
     pub fn to_chrome_trace(&self) -> Value {
         let rows = ["dense", "fast unit", "link"].into_iter().zip(0..);

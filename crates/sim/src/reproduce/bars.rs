@@ -59,6 +59,7 @@ impl Bars<'_> {
         chart
             .configure_mesh()
             .disable_x_mesh()
+            .light_line_style(TRANSPARENT)
             .x_labels(2 * self.groups.len() + 1)
             .x_label_formatter(&label)
             .x_label_style(("sans-serif", 13))

@@ -19,6 +19,15 @@ pub fn all() -> Result<Vec<Document>, ReproduceError> {
     Ok(vec![hybrimoe::document()?, gpu_ndp::document()?])
 }
 
+/// The part of a ready machine, or which one is missing.
+fn lacks<T>(
+    machine: &motley_machine::Machine,
+    part: Option<T>,
+    item: &'static str,
+) -> Result<T, ReproduceError> {
+    part.ok_or_else(|| ReproduceError::Machine { machine: machine.name.clone(), item })
+}
+
 /// Why a reproduction could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

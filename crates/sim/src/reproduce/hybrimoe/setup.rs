@@ -12,7 +12,7 @@ use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Stra
 use motley_trace::{ExpertKey, Trace};
 
 use super::super::ReproduceError;
-use super::super::gpu_ndp::lacks;
+use super::super::lacks;
 use super::routing::Routing;
 use crate::drive::drive;
 use crate::foresight::ForesightParams;
