@@ -93,6 +93,7 @@ fn draw(
         .disable_y_mesh()
         .light_line_style(TRANSPARENT)
         .x_desc("microseconds")
+        .x_label_formatter(&|x| format!("{x:.0}"))
         .y_labels(2 * usize::from(rows) + 2)
         .y_label_formatter(&name)
         .label_style(("sans-serif", 14))

@@ -55,6 +55,9 @@ pub enum ReproduceError {
     /// A picture could not be drawn.
     #[error("picture: {0}")]
     Picture(String),
+    /// A stretch of a drive could not be drawn.
+    #[error(transparent)]
+    Gantt(#[from] crate::gantt::GanttError),
 }
 
 impl From<motley_trace::record::Problem> for ReproduceError {

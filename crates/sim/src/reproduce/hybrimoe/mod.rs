@@ -5,11 +5,14 @@
 //! - [`setup`]: models, assumptions, and how each compared system is put together.
 //! - [`routing`]: made routing with the published LRU hit rate.
 
+use motley_cost::Nanos;
 use motley_sched::cache::mrs::{Mrs, MrsParams};
 
 use super::ReproduceError;
 use super::bars::Bars;
 use super::document::{Document, Figure, Picture, figure_table, sweep_table};
+
+use crate::gantt::{Window, gantt};
 
 pub mod routing;
 pub mod setup;
@@ -39,6 +42,8 @@ pub fn document() -> Result<Document, ReproduceError> {
     let pictures = vec![
         Picture { name: "hybrimoe-decode.svg".into(), svg: decode_bars()?.to_svg()? },
         Picture { name: "hybrimoe-prefill.svg".into(), svg: prefill_bars()?.to_svg()? },
+        Picture { name: "hybrimoe-layer-baseline.svg".into(), svg: layer(System::KTransformers)? },
+        Picture { name: "hybrimoe-layer.svg".into(), svg: layer(System::HybriMoe)? },
     ];
     let mut markdown = TEXT.replace("{figures}", &figure_table(&figures));
     markdown = markdown.replace("{hits}", &figure_table(&hit_figures()?));
@@ -187,6 +192,21 @@ fn prefill_bars() -> Result<Bars<'static>, ReproduceError> {
     let groups = grouped(|run, system| run.prefill_s(system, 128))?;
     let title = "Prefill speed at 128 tokens by model and cached part (ours, kTransformers = 1)";
     Ok(Bars { title, y_label: "relative speed", series: &NAMES, groups })
+}
+
+/// One layer of Qwen2 in decode with a quarter of the experts cached, as a Gantt chart.
+fn layer(system: System) -> Result<String, ReproduceError> {
+    let machine = motley_machine::find("a6000-xeon-5220r")?;
+    let model = &MODELS[1];
+    let routing = Routing::for_model(model, ASSUMED.skew)?;
+    let run = Run { machine: &machine, model, routing: &routing, ratio: 0.25, open: ASSUMED };
+    let spans = run.decode_spans(system)?;
+    let (from, to) = spans.window_of(12, 60).unwrap_or((Nanos::ZERO, Nanos::NEVER));
+    let title = match system {
+        System::HybriMoe => "One layer of Qwen2, 25 % cached: timelines, prefetch, cache",
+        _ => "The same layer under the kTransformers policy",
+    };
+    Ok(gantt(&spans, &Window { title, from, to })?)
 }
 
 type Group = (String, Vec<f64>);

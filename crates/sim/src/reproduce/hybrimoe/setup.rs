@@ -17,6 +17,7 @@ use super::routing::Routing;
 use crate::drive::drive;
 use crate::foresight::ForesightParams;
 use crate::outcome::Outcome;
+use crate::spans::Spans;
 use crate::world::{DenseCost, World};
 
 /// A model of the source's Table II.
@@ -130,15 +131,27 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Seconds per decoded token.
     pub fn decode_s(&self, system: System) -> Result<f64, ReproduceError> {
-        Ok(self.outcome(system, &self.routing.decode)?.decode.pass_s())
+        Ok(self.outcome(system, &self.routing.decode, None)?.decode.pass_s())
     }
 
     /// Seconds for a prompt.
     pub fn prefill_s(&self, system: System, tokens: u32) -> Result<f64, ReproduceError> {
-        Ok(self.outcome(system, &self.routing.prompt(tokens))?.prefill.pass_s())
+        Ok(self.outcome(system, &self.routing.prompt(tokens), None)?.prefill.pass_s())
     }
 
-    fn outcome(&self, system: System, trace: &Trace) -> Result<Outcome, ReproduceError> {
+    /// What runs when in decode.
+    pub fn decode_spans(&self, system: System) -> Result<Spans, ReproduceError> {
+        let mut spans = Spans::default();
+        self.outcome(system, &self.routing.decode, Some(&mut spans))?;
+        Ok(spans)
+    }
+
+    fn outcome(
+        &self,
+        system: System,
+        trace: &Trace,
+        spans: Option<&mut Spans>,
+    ) -> Result<Outcome, ReproduceError> {
         let grid = trace.header.grid();
         let costs = self.costs(system)?;
         let capacity = Capacity::per_layer_share(grid, self.ratio);
@@ -162,7 +175,7 @@ impl Run<'_> {
         scheduler.preload(&residents);
         let foresight = ForesightParams { layers: 3, accuracy: self.open.foresight, seed: 5 };
         let mut world = World::new(costs, self.dense()).with_foresight(foresight);
-        Ok(drive(&mut trace.source(), &mut scheduler, &mut world, None)?)
+        Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
     }
 
     fn policy(&self, system: System) -> Box<dyn CachePolicy> {
