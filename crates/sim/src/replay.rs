@@ -6,7 +6,7 @@
 //! the policy bypasses, in which case they may displace each other.
 
 use motley_sched::cache::{ExpertCache, Lease, RoutedBuffer};
-use motley_trace::{ExpertKey, Phase, TraceError, Visit, VisitSource};
+use motley_trace::{ExpertKey, Phase, Trace, TraceError, TraceHeader, Visit, VisitSource};
 use serde::{Deserialize, Serialize};
 
 /// Hits among needed experts, counted once per visit and distinct expert.
@@ -22,6 +22,12 @@ impl HitCount {
     /// Hits per needed expert; 0 when none was needed.
     pub fn rate(self) -> f64 {
         if self.needed == 0 { 0.0 } else { self.hits as f64 / self.needed as f64 }
+    }
+
+    /// Adds another count.
+    pub fn add(&mut self, other: Self) {
+        self.needed += other.needed;
+        self.hits += other.hits;
     }
 }
 
@@ -39,10 +45,9 @@ pub struct ReplayCounts {
 impl ReplayCounts {
     /// Prefill and decode together.
     pub fn overall(&self) -> HitCount {
-        HitCount {
-            needed: self.prefill.needed + self.decode.needed,
-            hits: self.prefill.hits + self.decode.hits,
-        }
+        let mut sum = self.prefill;
+        sum.add(self.decode);
+        sum
     }
 }
 
@@ -52,7 +57,7 @@ pub fn replay(
     cache: &mut ExpertCache,
     count_from: u64,
 ) -> Result<ReplayCounts, TraceError> {
-    let mut replayer = Replayer::new(source);
+    let mut replayer = Replayer::new(source.header());
     let mut counts = ReplayCounts::default();
     let mut visit = Visit::default();
     while source.read_visit(&mut visit)? {
@@ -64,11 +69,23 @@ pub fn replay(
             Phase::Prefill => &mut counts.prefill,
             Phase::Decode => &mut counts.decode,
         };
-        phase.needed += seen.needed;
-        phase.hits += seen.hits;
+        phase.add(seen.hits);
         counts.admitted += seen.admitted;
     }
     Ok(counts)
+}
+
+/// Replays a trace in memory and tells of every visit.
+pub fn replay_passes(
+    trace: &Trace,
+    cache: &mut ExpertCache,
+    mut on_visit: impl FnMut(&Visit, HitCount),
+) {
+    let mut replayer = Replayer::new(&trace.header);
+    for visit in &trace.visits {
+        let seen = replayer.visit(visit, cache);
+        on_visit(visit, seen.hits);
+    }
 }
 
 /// Buffers of a replay.
@@ -79,14 +96,13 @@ struct Replayer {
 }
 
 struct SeenVisit {
-    needed: u64,
-    hits: u64,
+    hits: HitCount,
     admitted: u64,
 }
 
 impl Replayer {
-    fn new(source: &dyn VisitSource) -> Self {
-        Self { buffer: RoutedBuffer::new(source.header()), misses: Vec::new(), leases: Vec::new() }
+    fn new(header: &TraceHeader) -> Self {
+        Self { buffer: RoutedBuffer::new(header), misses: Vec::new(), leases: Vec::new() }
     }
 
     fn visit(&mut self, visit: &Visit, cache: &mut ExpertCache) -> SeenVisit {
@@ -110,6 +126,7 @@ impl Replayer {
         }
         self.leases.drain(..).for_each(|lease| cache.release(lease));
         let needed = routed.experts.len() as u64;
-        SeenVisit { needed, hits: needed - self.misses.len() as u64, admitted }
+        let hits = HitCount { needed, hits: needed - self.misses.len() as u64 };
+        SeenVisit { hits, admitted }
     }
 }

@@ -28,8 +28,11 @@ const SUCCESSION: usize = FORECASTS - 1;
 const FIRST_SUCCESSION_WEIGHT: f32 = 0.02;
 /// Least share of a new observation in a succession row: it forgets after about 20.
 const MIN_SUCCESSION_RATE: f32 = 0.05;
-/// ln of what one more visit of a layer takes from the forecasts of its experts.
-const VISIT_DISCOUNT: f64 = 0.1;
+/// What one more visit of a layer takes from the rank of its experts, in the units of
+/// [`rank_of`]: a tenth off the forecast, 2²³ · log₂(1 / 0.9).
+const VISIT_DISCOUNT: u64 = 1_275_000;
+/// Ranks start here, so that discounts of 10¹² visits stay above zero.
+const FIRST_RANK: u64 = 1 << 62;
 /// Largest step of a learned weight in one visit, as exponent.
 const MAX_STEP: f32 = 1.0;
 /// What stands for zero where a logarithm or quotient needs more.
@@ -124,16 +127,19 @@ impl CachePolicy for Blend {
         self.learn(routed);
         let layer = &mut self.layers[usize::from(routed.layer)];
         layer.observe(routed);
-        let discount = VISIT_DISCOUNT * layer.visits as f64;
+        let first = FIRST_RANK.saturating_sub(VISIT_DISCOUNT.saturating_mul(layer.visits));
         self.scratch.clear();
-        self.scratch.extend(
-            layer
-                .blend(&self.weights)
-                .iter()
-                .map(|&forecast| Rank::from_f64(f64::from(forecast.max(TINY).ln()) - discount)),
-        );
+        let blended = layer.blend(&self.weights).iter();
+        self.scratch.extend(blended.map(|&forecast| rank_of(forecast, first)));
         ranks.set_layer(routed.layer, &self.scratch);
     }
+}
+
+/// A rank that grows with the logarithm of a forecast, 2²³ per doubling: the bits of a positive
+/// float are its logarithm with straight lines between powers of two, which keeps the order and
+/// costs nothing.
+fn rank_of(forecast: f32, first: u64) -> Rank {
+    Rank::from_u64(first + u64::from(forecast.max(0.0).to_bits()))
 }
 
 /// What one layer remembers of its experts.
@@ -145,6 +151,8 @@ struct LayerHistory {
     /// Share of each scale's window that has been seen, 0..=1: the same fading sum over ones.
     warmth: [f32; SCALES_VISITS.len()],
     succession: Option<Succession>,
+    /// Sum of each scale's `fading`, kept by the same recurrence.
+    faded_sums: [f32; SCALES_VISITS.len()],
     /// Sum of each forecast over the experts.
     sums: [f32; FORECASTS],
     /// The blended forecast, reused between visits.
@@ -158,6 +166,7 @@ impl LayerHistory {
             fading: std::array::from_fn(|_| vec![0.0; experts]),
             warmth: [TINY; SCALES_VISITS.len()],
             succession: succession.then(|| Succession::new(experts)),
+            faded_sums: [0.0; SCALES_VISITS.len()],
             sums: [0.0; FORECASTS],
             blended: vec![0.0; experts],
         }
@@ -174,22 +183,26 @@ impl LayerHistory {
     /// of one, but is one visit: it counts as 1 + log₂(tokens).
     fn observe(&mut self, routed: &Routed<'_>) {
         self.visits += 1;
+        let chosen_share =
+            (0..routed.experts.len()).map(|chosen| routed.load(chosen) as f32).sum::<f32>()
+                / routed.tokens.max(1) as f32;
         let steps = 1.0 + (routed.tokens.max(1) as f32).log2();
         let per_token = 1.0 / routed.tokens.max(1) as f32;
         for (index, scale) in SCALES_VISITS.iter().enumerate() {
             let keep = (-steps / scale).exp();
             let fading = &mut self.fading[index];
-            fading.iter_mut().for_each(|share| *share *= keep);
+            fade(fading, keep);
             for (chosen, &expert) in routed.experts.iter().enumerate() {
                 let share = routed.load(chosen) as f32 * per_token;
                 fading[usize::from(expert)] += (1.0 - keep) * share;
             }
             self.warmth[index] = self.warmth[index] * keep + (1.0 - keep);
-            self.sums[index] = fading.iter().sum::<f32>() / self.warmth[index];
+            // Every scale has faded the same choices for as long as it has been warming.
+            self.faded_sums[index] = self.faded_sums[index] * keep + (1.0 - keep) * chosen_share;
+            self.sums[index] = self.faded_sums[index] / self.warmth[index];
         }
         if let Some(succession) = &mut self.succession {
-            succession.observe(routed);
-            self.sums[SUCCESSION] = succession.forecast.iter().sum();
+            self.sums[SUCCESSION] = succession.observe(routed);
         }
     }
 
@@ -212,6 +225,8 @@ struct Succession {
     experts: usize,
     /// P(column chosen | row chosen one visit before), `(experts, experts)`.
     followed: Vec<f32>,
+    /// Sum of each row.
+    row_sums: Vec<f32>,
     /// Times each row has been observed.
     seen: Vec<u32>,
     last: Vec<u16>,
@@ -224,18 +239,20 @@ impl Succession {
         Self {
             experts,
             followed: vec![0.0; experts * experts],
+            row_sums: vec![0.0; experts],
             seen: vec![0; experts],
             last: Vec::new(),
             forecast: vec![0.0; experts],
         }
     }
 
-    /// Learns from one token following another; visits of several tokens break the succession.
-    fn observe(&mut self, routed: &Routed<'_>) {
+    /// Learns from one token following another and returns the sum of the new forecast. Visits of
+    /// several tokens break the succession.
+    fn observe(&mut self, routed: &Routed<'_>) -> f32 {
         self.forecast.fill(0.0);
         if routed.tokens > 1 {
             self.last.clear();
-            return;
+            return 0.0;
         }
         for index in 0..self.last.len() {
             self.learn_row(usize::from(self.last[index]), routed.experts);
@@ -243,19 +260,33 @@ impl Succession {
         self.last.clear();
         self.last.extend_from_slice(routed.experts);
         let voice = 1.0 / routed.experts.len().max(1) as f32;
+        let mut sum = 0.0;
         for &expert in routed.experts {
-            let row = &self.followed[usize::from(expert) * self.experts..][..self.experts];
+            let expert = usize::from(expert);
+            sum += voice * self.row_sums[expert];
+            let row = &self.followed[expert * self.experts..][..self.experts];
             self.forecast.iter_mut().zip(row).for_each(|(sum, p)| *sum += voice * p);
         }
+        sum
     }
 
     fn learn_row(&mut self, row: usize, chosen: &[u16]) {
         let seen = &mut self.seen[row];
         *seen = seen.saturating_add(1);
         let rate = (1.0 / (*seen as f32 + 2.0)).max(MIN_SUCCESSION_RATE);
+        self.row_sums[row] += rate * (chosen.len() as f32 - self.row_sums[row]);
         let row = &mut self.followed[row * self.experts..][..self.experts];
-        row.iter_mut().for_each(|p| *p *= 1.0 - rate);
+        fade(row, 1.0 - rate);
         chosen.iter().for_each(|&expert| row[usize::from(expert)] += rate);
+    }
+}
+
+/// Multiplies, and lets go of what is too small to matter before it becomes a denormal number,
+/// with which arithmetic is a hundred times slower.
+fn fade(values: &mut [f32], keep: f32) {
+    for value in values {
+        let faded = *value * keep;
+        *value = if faded < TINY { 0.0 } else { faded };
     }
 }
 
