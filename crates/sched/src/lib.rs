@@ -6,10 +6,12 @@
 //!
 //! Reading order:
 //! - [`work`]: one layer's work, the lanes it can run on, and the plan a strategy writes.
-//! - [`timeline`]: H1, three timelines filled before anything runs; the analytic lower bound.
+//! - [`regime`]: from a machine and a model to the costs of its regime.
+//! - [`timeline`]: H1, three timelines filled before anything runs.
+//! - [`bound`]: what no schedule can beat.
 //! - [`balance`]: the equations G2, G3 and G5.
 //! - [`strategy`]: who computes; seven strategies behind one trait.
-//! - [`prefetch`]: what to fetch early; four prefetchers behind one trait.
+//! - [`prefetch`]: what to fetch early; five prefetchers behind one trait.
 //! - [`cache`]: what stays; slots, leases and replacement policies.
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
 //! - [`selective`]: W7, routed experts or all of them.
@@ -18,9 +20,11 @@
 #![forbid(unsafe_code)]
 
 pub mod balance;
+pub mod bound;
 pub mod cache;
 pub mod overflow;
 pub mod prefetch;
+pub mod regime;
 pub mod scheduler;
 pub mod selective;
 pub mod strategy;

@@ -16,7 +16,7 @@
 
 use motley_cost::Nanos;
 
-use crate::work::{Costs, LayerPlan, LayerWork, Presence, Share, Waits, WorkItem};
+use crate::work::{LayerPlan, LayerWork, Presence, Share, Waits};
 
 /// Fills timelines; keeps its buffers from layer to layer.
 #[derive(Debug, Default)]
@@ -291,32 +291,13 @@ impl Timelines {
     }
 }
 
-/// No schedule of whole experts can be shorter: the longest item at its best, and
-/// [`work_bound`].
-pub fn lower_bound(work: &LayerWork<'_>) -> Nanos {
-    let longest = work.items.iter().map(|item| cheapest(item, work.costs)).max();
-    work_bound(work).max(longest.unwrap_or(Nanos::ZERO))
-}
-
-/// No schedule can be shorter, split experts or not: all work at its cheapest, spread evenly over
-/// the fast unit, the link and every home lane.
-pub fn work_bound(work: &LayerWork<'_>) -> Nanos {
-    let total: Nanos = work.items.iter().map(|item| cheapest(item, work.costs)).sum();
-    Nanos(total.0 / (u64::from(work.costs.lanes()) + 2))
-}
-
-fn cheapest(item: &WorkItem, costs: &Costs) -> Nanos {
-    let fast = costs.fast_time(item.tokens, Share::WHOLE);
-    let near = if item.is_near() { fast } else { fast + costs.load_time(Share::WHOLE) };
-    near.min(costs.home_time(item.tokens, Share::WHOLE))
-}
-
 #[cfg(test)]
 mod tests {
     use motley_cost::{ComputeCost, TransferCost};
 
     use super::*;
-    use crate::work::{Homes, Layout, Phase};
+    use crate::bound::lower_bound;
+    use crate::work::{Costs, Homes, Layout, Phase, WorkItem};
 
     /// The units of HybriMoE section IV-B: the fast unit takes 1 whatever the load, the home unit
     /// 1 per token, a transfer 3. One unit is a microsecond.

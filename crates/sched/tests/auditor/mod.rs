@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
+use motley_sched::bound::{lower_bound, work_bound};
 use motley_sched::cache::lfu::Lfu;
 use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};
@@ -14,9 +15,8 @@ use motley_sched::prefetch::{
 use motley_sched::strategy::{
     Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, TimelineStrategy,
 };
-use motley_sched::timeline::{lower_bound, work_bound};
 use motley_sched::{
-    Action, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Routing, Scheduler,
+    Action, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Purpose, Routing, Scheduler,
     SchedulerParts, Share, Strategy, Unit,
 };
 use motley_trace::{ExpertGrid, ExpertKey};
@@ -77,6 +77,8 @@ struct World<'a> {
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     buffers: BTreeMap<Place, Content>,
     most_buffers: usize,
+    /// The slot whose expert was sent away last, with its bytes there.
+    evicted: Option<Place>,
     busy: BTreeMap<Unit, ExpertKey>,
     /// Shares computed in this layer, and for how many tokens.
     computed: BTreeMap<ExpertKey, (f64, u32)>,
@@ -115,6 +117,7 @@ pub(crate) fn run(case: &Case) -> Outcome {
         events: BinaryHeap::new(),
         buffers: BTreeMap::new(),
         most_buffers: slots as usize + usize::from(LIMITS.staging_slots),
+        evicted: None,
         busy: BTreeMap::new(),
         computed: BTreeMap::new(),
         outcome: Outcome::default(),
@@ -245,7 +248,12 @@ impl World<'_> {
         while let Some(action) = scheduler.poll_action(self.now) {
             self.outcome.actions.push(action);
             match action {
-                Action::Load { key, share, place, .. } => self.load(key, share, place),
+                Action::Load { key, share, place, purpose } => {
+                    if purpose == Purpose::Guess {
+                        self.check_guess(place);
+                    }
+                    self.load(key, share, place);
+                }
                 Action::Compute { key, share, unit, place, tokens, .. } => {
                     self.compute(key, share, unit, place, tokens);
                 }
@@ -258,11 +266,21 @@ impl World<'_> {
                 Action::Release { key, place } => {
                     let content = self.buffers.remove(&place).expect("something to release");
                     assert_eq!(content.key, key);
+                    let slot = matches!(place, Place::Cache(_));
+                    self.evicted = (slot && content.here).then_some(place);
                     let used = self.busy.get(&Unit::Fast) == Some(&key);
                     assert!(!used, "{key} is released while it is computed");
                 }
             }
         }
+    }
+
+    /// A guess starts on an idle link only and sends nobody away; a refill may.
+    fn check_guess(&self, place: Place) {
+        let under_way = self.events.iter().any(|Reverse((_, _, e))| matches!(e, Event::Loaded(..)));
+        assert!(!under_way, "a guess beside another transfer");
+        let evicts = self.evicted == Some(place);
+        assert!(!evicts || self.case.prefetcher == 4, "a guess evicts");
     }
 
     fn load(&mut self, key: ExpertKey, share: Share, place: Place) {
