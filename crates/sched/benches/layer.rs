@@ -106,7 +106,7 @@ impl Bench {
                     *free.expect("few things at once") = Some(action);
                 }
             }
-            self.now += Nanos(2_000);
+            self.now += Nanos(100_000);
             let Some(done) = pending.iter_mut().find_map(Option::take) else { break };
             match done {
                 Action::Load { key, .. } => {
@@ -143,6 +143,8 @@ fn layers(criterion: &mut Criterion) {
     measure(criterion, "decode/on-demand+lru", 1, plain());
     measure(criterion, "decode/h1+mrs", 1, hybrid());
     measure(criterion, "decode/h1+mrs+h2", 1, full());
+    measure(criterion, "batch-4/h1+mrs+h2", 4, full());
+    measure(criterion, "batch-16/h1+mrs+h2", 16, full());
     measure(criterion, "prefill-512/on-demand+lru", 512, plain());
     measure(criterion, "prefill-512/h1+mrs", 512, hybrid());
     measure(criterion, "prefill-512/h1+mrs+h2", 512, full());

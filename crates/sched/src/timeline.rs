@@ -84,7 +84,7 @@ impl Timelines {
     pub fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) -> Nanos {
         self.sort(work);
         let with_link = self.run(work, Some(plan), true);
-        if self.loads == 0 || work.costs.lanes() == 0 {
+        if !self.could_do_without_link(with_link) {
             return with_link;
         }
         let without = self.run(work, None, false);
@@ -98,10 +98,20 @@ impl Timelines {
     pub fn makespan(&mut self, work: &LayerWork<'_>) -> Nanos {
         self.sort(work);
         let with_link = self.run(work, None, true);
-        if self.loads == 0 || work.costs.lanes() == 0 {
+        if !self.could_do_without_link(with_link) {
             return with_link;
         }
         with_link.min(self.run(work, None, false))
+    }
+
+    /// Whether home units alone might finish all that is absent sooner than `with_link`.
+    fn could_do_without_link(&self, with_link: Nanos) -> bool {
+        let lanes = self.lanes.len() as u64;
+        if self.loads == 0 || lanes == 0 {
+            return false;
+        }
+        let at_home: Nanos = self.absent.iter().map(|&i| self.times[usize::from(i)].home).sum();
+        at_home.0 / lanes < with_link.0
     }
 
     fn sort(&mut self, work: &LayerWork<'_>) {

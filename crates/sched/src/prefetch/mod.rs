@@ -76,7 +76,8 @@ pub trait Prefetcher: Send {
     /// Short lower-case name for tables and flags.
     fn name(&self) -> &'static str;
 
-    /// Appends candidates to `out`, best first. Those near already are passed over.
+    /// Appends candidates to `out`, best first. Asked at most once per layer, when the link is
+    /// idle. Those near already are passed over.
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>);
 
     /// (optional) A layer has been routed. Defaults to nothing.

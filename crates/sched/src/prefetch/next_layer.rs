@@ -14,7 +14,7 @@ use crate::work::{LayerWork, Presence, WorkItem};
 /// Candidates tried per predicted layer, highest predicted load first.
 pub const MAX_CANDIDATES: usize = 8;
 /// The same in a layer of more than [`LARGE_LAYER`] active experts.
-pub const MAX_CANDIDATES_LARGE: usize = 4;
+pub const MAX_CANDIDATES_LARGE: usize = 2;
 /// How many layers ahead are looked at; the source looks three ahead.
 pub const MAX_LAYERS: usize = 3;
 

@@ -157,6 +157,26 @@ pub struct SchedulerParts {
     pub limits: Limits,
 }
 
+/// The last routed layer's predictions, kept until the link has time for a guess.
+#[derive(Debug, Default)]
+struct Outlook {
+    phase: Phase,
+    predictions: Vec<Prediction>,
+    is_new: bool,
+}
+
+impl Outlook {
+    fn take(&mut self, routing: &Routing<'_>) {
+        self.phase = routing.phase;
+        self.predictions.resize_with(routing.predictions.len(), Prediction::default);
+        for (kept, new) in self.predictions.iter_mut().zip(routing.predictions) {
+            kept.layer = new.layer;
+            kept.loads.clone_from(&new.loads);
+        }
+        self.is_new = true;
+    }
+}
+
 /// The scheduler. See the module's head for its use.
 pub struct Scheduler {
     costs: Costs,
@@ -168,6 +188,8 @@ pub struct Scheduler {
     layer: Layer,
     idle: IdleLink,
     guesses: Vec<Candidate>,
+    /// What the guesses will be made from, once the link has time for one.
+    outlook: Outlook,
     items: Vec<WorkItem>,
     plan: LayerPlan,
     counts: Counts,
@@ -193,6 +215,7 @@ impl Scheduler {
             limits,
             grid,
             guesses: Vec::new(),
+            outlook: Outlook::default(),
             items: Vec::new(),
             plan: LayerPlan::default(),
             counts: Counts::default(),
@@ -227,7 +250,8 @@ impl Scheduler {
         self.layer.begin(&work, &self.plan);
         self.lease_residents(routing.routed.layer);
         self.idle.observe(now, self.is_link_demanded());
-        self.guess(routing);
+        self.guesses.clear();
+        self.outlook.take(routing);
     }
 
     /// A transfer has ended.
@@ -338,19 +362,20 @@ impl Scheduler {
         }
     }
 
-    fn guess(&mut self, routing: &Routing<'_>) {
-        self.guesses.clear();
+    /// Asks the prefetcher, once per layer and only when a guess could start.
+    fn make_guesses(&mut self) {
         let places = &self.places;
         let view = PrefetchView {
-            layer: routing.routed.layer,
+            layer: self.layer.number(),
             layers: self.grid.layers,
-            phase: routing.phase,
-            predictions: routing.predictions,
+            phase: self.outlook.phase,
+            predictions: &self.outlook.predictions,
             costs: &self.costs,
             is_near: &|key| places.is_near(key),
         };
         self.prefetcher.candidates(&view, &mut self.guesses);
         self.guesses.reverse();
+        self.outlook.is_new = false;
     }
 
     fn is_link_demanded(&self) -> bool {
@@ -394,6 +419,9 @@ impl Scheduler {
         self.idle.observe(now, self.is_link_demanded());
         if self.places.in_flight() > 0 || !self.idle.allows_guess() {
             return None;
+        }
+        if self.outlook.is_new {
+            self.make_guesses();
         }
         while let Some(candidate) = self.guesses.pop() {
             let key = candidate.key();
