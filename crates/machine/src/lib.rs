@@ -6,7 +6,7 @@
 //! Reading order:
 //! * [`spec`]: the nouns [`Machine`], [`Device`], [`Link`], [`CoreCluster`], [`Power`].
 //! * [`load`]: TOML text to a validated [`Machine`], with the limits of the parser.
-//! * [`check`]: the rules a description must keep, each error naming item and field.
+//! * `check`: the rules a description must keep, each error naming item and field.
 //! * [`ready`]: machine files shipped with the crate, found by name.
 #![forbid(unsafe_code)]
 

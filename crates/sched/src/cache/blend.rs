@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Forecasts are shares of tokens, so layers compare in one pool. There the layer just visited
-//! comes again last, hence forecasts are discounted per visit already made ([`VISIT_DISCOUNT`]).
+//! comes again last, hence forecasts are discounted per visit already made (`VISIT_DISCOUNT`).
 
 use motley_trace::ExpertGrid;
 

@@ -14,7 +14,7 @@
 //! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
 //!
 //! Modules in reading order:
-//! - [`layer`]: the items of the current layer and the queues of its lanes.
+//! - `layer`: the items of the current layer and the queues of its lanes.
 //! - [`places`]: cache slots and staging, leases on them, what is under way.
 //! - [`idle`]: measured idle link time as a budget for prefetches (M4).
 

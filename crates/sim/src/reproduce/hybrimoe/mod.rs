@@ -20,7 +20,7 @@ pub mod setup;
 use routing::Routing;
 use setup::{Assumptions, MODELS, Model, PROMPTS, RATIOS, Run, System};
 
-/// The values the document begins with; [`settings`] sweeps each.
+/// The values the document begins with; the document sweeps each.
 pub const ASSUMED: Assumptions = Assumptions {
     cpu_gb_per_s: 12.5,
     cpu_gflop_per_s: 350.0,
