@@ -7,6 +7,8 @@
 //! - [`outcome`]: hit rate, speed, utilisation, idle link time.
 //! - [`spans`]: what ran when, also in Chrome's trace format.
 //! - [`gantt`](mod@gantt): a stretch of a drive as a picture.
+//! - [`shape`]: models as the simulator sees them, by name or written out.
+//! - [`setup`]: from a machine, a model and names to a drive.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
 //! - [`synth`]: made routing with chosen statistics, by seed.
@@ -30,6 +32,8 @@ pub mod outcome;
 pub mod replay;
 pub mod report;
 pub mod reproduce;
+pub mod setup;
+pub mod shape;
 pub mod spans;
 pub mod synth;
 pub mod world;

@@ -10,17 +10,20 @@
 //! - [`next_layer`]: predicted loads, ranked by what each would save (H2).
 //! - [`prefill_counted`]: the experts most used in prefill, before decode begins (G4).
 //! - [`refill`]: what was missed, when the cache's policy wants it.
+//! - [`choice`]: all of them by name.
 
 use motley_trace::ExpertKey;
 
 use crate::work::{Costs, LayerWork, Phase};
 
+pub mod choice;
 pub mod next_layer;
 pub mod none;
 pub mod prefill_counted;
 pub mod previous_token;
 pub mod refill;
 
+pub use choice::PrefetchChoice;
 pub use next_layer::NextLayer;
 pub use none::NoPrefetch;
 pub use prefill_counted::PrefillCounted;

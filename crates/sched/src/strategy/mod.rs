@@ -9,10 +9,12 @@
 //! - [`monde`]: near-data units with whole experts, hot ones moved (MoNDE).
 //! - [`timelines`]: three timelines filled in advance (H1).
 //! - [`balanced`]: G2, G3 and G5.
+//! - [`choice`]: all of them by name.
 
 use crate::work::{LayerPlan, LayerWork, Waits};
 
 pub mod balanced;
+pub mod choice;
 pub mod cpu_on_miss;
 pub mod layer_split;
 pub mod monde;
@@ -21,6 +23,7 @@ pub mod pinned;
 pub mod timelines;
 
 pub use balanced::Balanced;
+pub use choice::StrategyChoice;
 pub use cpu_on_miss::CpuOnMiss;
 pub use layer_split::LayerSplit;
 pub use monde::Monde;

@@ -1,0 +1,99 @@
+//! The prefetchers by name: what a flag or a plan chooses from.
+
+use std::str::FromStr;
+
+use motley_trace::ExpertGrid;
+use thiserror::Error;
+
+use super::{NextLayer, NoPrefetch, Prefetcher, PrefillCounted, PreviousToken, Refill};
+
+/// A prefetcher, or the pair HybriMoE uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefetchChoice {
+    /// No guesses.
+    None,
+    /// What the last token used in the coming layer.
+    PreviousToken,
+    /// Predicted loads, ranked by what each would save (H2).
+    NextLayer,
+    /// The experts most used in prefill (G4).
+    PrefillCounted,
+    /// What was missed, when the cache's policy wants it.
+    Refill,
+    /// H2, and after it what was missed.
+    NextLayerRefill,
+}
+
+impl PrefetchChoice {
+    /// Every prefetcher.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::PreviousToken,
+        Self::NextLayer,
+        Self::PrefillCounted,
+        Self::Refill,
+        Self::NextLayerRefill,
+    ];
+
+    /// The prefetcher before its first layer.
+    pub fn build(self, grid: ExpertGrid) -> Box<dyn Prefetcher> {
+        match self {
+            Self::None => Box::new(NoPrefetch),
+            Self::PreviousToken => Box::new(PreviousToken::new(grid)),
+            Self::NextLayer => Box::new(NextLayer::default()),
+            Self::PrefillCounted => Box::new(PrefillCounted::new(grid)),
+            Self::Refill => Box::new(Refill::after(Box::new(NoPrefetch))),
+            Self::NextLayerRefill => Box::new(Refill::after(Box::new(NextLayer::default()))),
+        }
+    }
+
+    /// Its name; a pair is joined by `+`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PreviousToken => "previous-token",
+            Self::NextLayer => "next-layer",
+            Self::PrefillCounted => "prefill-counted",
+            Self::Refill => "refill",
+            Self::NextLayerRefill => "next-layer+refill",
+        }
+    }
+
+    /// Whether it looks at predictions of the coming layers.
+    pub fn uses_predictions(self) -> bool {
+        matches!(self, Self::NextLayer | Self::NextLayerRefill)
+    }
+}
+
+/// A name no prefetcher has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no prefetcher is called `{name}`; there are {}", PrefetchChoice::ALL.map(PrefetchChoice::name).join(", "))]
+pub struct UnknownPrefetcher {
+    /// The name given.
+    pub name: String,
+}
+
+impl FromStr for PrefetchChoice {
+    type Err = UnknownPrefetcher;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPrefetcher> {
+        let found = Self::ALL.into_iter().find(|choice| choice.name() == name);
+        found.ok_or_else(|| UnknownPrefetcher { name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_builds_the_prefetcher_of_that_name() {
+        let grid = ExpertGrid { layers: 2, experts: 4 };
+        for choice in PrefetchChoice::ALL {
+            assert_eq!(choice.name().parse(), Ok(choice));
+            assert!(choice.name().ends_with(choice.build(grid).name()));
+        }
+        let error = "oracle".parse::<PrefetchChoice>().expect_err("not there").to_string();
+        assert!(error.contains("`oracle`") && error.contains("next-layer"), "{error}");
+    }
+}

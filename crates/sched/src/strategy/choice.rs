@@ -1,0 +1,97 @@
+//! The strategies by name: what a flag or a plan chooses from.
+
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::{Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, Strategy, TimelineStrategy};
+
+/// A strategy with its usual parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrategyChoice {
+    /// Every absent expert is loaded.
+    OnDemand,
+    /// Each absent expert goes where it is done sooner.
+    CpuOnMiss,
+    /// Whole layers here or there.
+    LayerSplit,
+    /// The most used pinned, misses at home in decode.
+    Pinned,
+    /// Hot experts moved, the others on their near-data unit.
+    Monde,
+    /// Three timelines filled in advance (H1).
+    Timelines,
+    /// G2, G3 and G5.
+    Balanced,
+}
+
+impl StrategyChoice {
+    /// Every strategy.
+    pub const ALL: [Self; 7] = [
+        Self::OnDemand,
+        Self::CpuOnMiss,
+        Self::LayerSplit,
+        Self::Pinned,
+        Self::Monde,
+        Self::Timelines,
+        Self::Balanced,
+    ];
+
+    /// The strategy before its first layer.
+    pub fn build(self) -> Box<dyn Strategy> {
+        match self {
+            Self::OnDemand => Box::new(OnDemand::default()),
+            Self::CpuOnMiss => Box::new(CpuOnMiss::default()),
+            Self::LayerSplit => Box::new(LayerSplit::default()),
+            Self::Pinned => Box::new(Pinned::default()),
+            Self::Monde => Box::new(Monde::default()),
+            Self::Timelines => Box::new(TimelineStrategy::default()),
+            Self::Balanced => Box::new(Balanced::new(true, true)),
+        }
+    }
+
+    /// The strategy's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::CpuOnMiss => "cpu-on-miss",
+            Self::LayerSplit => "layer-split",
+            Self::Pinned => "pinned",
+            Self::Monde => "monde",
+            Self::Timelines => "timelines",
+            Self::Balanced => "balanced",
+        }
+    }
+}
+
+/// A name no strategy has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no strategy is called `{name}`; there are {}", StrategyChoice::ALL.map(StrategyChoice::name).join(", "))]
+pub struct UnknownStrategy {
+    /// The name given.
+    pub name: String,
+}
+
+impl FromStr for StrategyChoice {
+    type Err = UnknownStrategy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStrategy> {
+        let found = Self::ALL.into_iter().find(|choice| choice.name() == name);
+        found.ok_or_else(|| UnknownStrategy { name: name.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_builds_the_strategy_of_that_name() {
+        for choice in StrategyChoice::ALL {
+            assert_eq!(choice.name().parse(), Ok(choice));
+            assert_eq!(choice.build().name(), choice.name());
+        }
+        let error = "magic".parse::<StrategyChoice>().expect_err("not there").to_string();
+        assert!(error.contains("`magic`") && error.contains("timelines"), "{error}");
+    }
+}
