@@ -1,10 +1,12 @@
-//! From flags to a loaded engine, with a progress bar on a terminal and the one
+//! From flags to a loaded engine and its settings, with a progress bar on a terminal and the one
 //! line that says what was chosen.
 
-use crate::args::{Global, LoadArgs, LoadingArg};
+use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use motley_engine::{Engine, EngineOptions, Loading, Runtime, SessionOptions, unused_cpu_level};
+use motley_engine::{
+    Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, unused_cpu_level,
+};
 use motley_model::{ModelSpec, Sizes};
 use std::path::Path;
 
@@ -23,6 +25,19 @@ pub(crate) fn session_options(load: &LoadArgs) -> SessionOptions {
         context_tokens: load.context,
         chunk_tokens: load.chunk,
         ..SessionOptions::default()
+    }
+}
+
+/// How tokens are chosen.
+pub(crate) fn sampling(args: &SamplingArgs, seed: u32) -> Sampling {
+    Sampling {
+        temperature: args.temperature,
+        top_k: args.top_k,
+        top_p: args.top_p,
+        min_p: args.min_p,
+        repeat_penalty: args.repeat_penalty,
+        seed,
+        ..Sampling::default()
     }
 }
 

@@ -7,6 +7,7 @@
 mod args;
 mod commands;
 mod load;
+mod page;
 
 use args::{Command, Motley};
 use clap::Parser;
@@ -26,6 +27,11 @@ fn main() -> ExitCode {
             columns(),
         ),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
+        Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
+        Command::Reproduce(reproduce) => {
+            commands::reproduce::run(&motley.global, &reproduce, columns())
+        }
+        Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
         Command::Worker => commands::worker::run(),
     };
     match result {

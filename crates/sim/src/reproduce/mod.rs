@@ -12,11 +12,60 @@ pub mod document;
 pub mod gpu_ndp;
 pub mod hybrimoe;
 
-pub use document::{Document, Figure, Picture};
+pub use document::{Assumed, Document, Figure, Picture};
 
-/// Every reproduction there is.
-pub fn all() -> Result<Vec<Document>, ReproduceError> {
-    Ok(vec![hybrimoe::document()?, gpu_ndp::document()?])
+/// The sources there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// H5.
+    Hybrimoe,
+    /// G6.
+    GpuNdp,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Hybrimoe, Self::GpuNdp];
+
+    /// Name of its document, and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hybrimoe => hybrimoe::NAME,
+            Self::GpuNdp => gpu_ndp::NAME,
+        }
+    }
+
+    /// One line on what was published.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Hybrimoe => "hybrid CPU and GPU (H5): speed-up over the kTransformers policy",
+            Self::GpuNdp => "one GPU and near-data units (G6): speed-up over MoNDE",
+        }
+    }
+
+    /// The figures under the assumptions the document begins with; takes seconds.
+    pub fn figures(self) -> Result<Vec<Figure>, ReproduceError> {
+        match self {
+            Self::Hybrimoe => hybrimoe::figures(hybrimoe::ASSUMED),
+            Self::GpuNdp => gpu_ndp::figures(gpu_ndp::Assumptions::default()),
+        }
+    }
+
+    /// What the source leaves open, and what is taken instead.
+    pub fn assumed(self) -> Vec<Assumed> {
+        match self {
+            Self::Hybrimoe => hybrimoe::assumed(),
+            Self::GpuNdp => gpu_ndp::assumed(),
+        }
+    }
+
+    /// The whole document with every assumption swept and its pictures; takes a minute.
+    pub fn document(self) -> Result<Document, ReproduceError> {
+        match self {
+            Self::Hybrimoe => hybrimoe::document(),
+            Self::GpuNdp => gpu_ndp::document(),
+        }
+    }
 }
 
 /// The part of a ready machine, or which one is missing.

@@ -3,13 +3,16 @@
 //!
 //! Modules in reading order:
 //! - [`setup`]: models, assumptions, and how each compared system is put together.
+//! - [`mod@assumed`]: what the source leaves open, in words.
 
 use super::ReproduceError;
 use super::bars::Bars;
-use super::document::{Document, Figure, Picture, figure_table, sweep_table};
+use super::document::{Document, Figure, Picture, assumed_table, figure_table, sweep_table};
 
+pub mod assumed;
 pub mod setup;
 
+pub use assumed::assumed;
 pub use setup::Assumptions;
 use setup::{MODELS, Run, System, UNITS, machine, routing};
 
@@ -150,8 +153,11 @@ pub fn document() -> Result<Document, ReproduceError> {
         Picture { name: "gpu-ndp-decode.svg".into(), svg: per_configuration.to_svg()? },
     ];
     let mut markdown = TEXT.replace("{figures}", &figure_table(&figures));
+    markdown = markdown.replace("{assumed}", &assumed_table(&assumed()));
     markdown = markdown.replace("{sweep}", &sweep_table(&figures, &rows));
-    Ok(Document { name: "gpu-ndp", markdown, pictures, figures })
+    Ok(Document { name: NAME, markdown, pictures, figures })
 }
 
+/// Name of the document.
+pub const NAME: &str = "gpu-ndp";
 const TEXT: &str = include_str!("text.md");

@@ -4,19 +4,22 @@
 //! Modules in reading order:
 //! - [`setup`]: models, assumptions, and how each compared system is put together.
 //! - [`routing`]: made routing with the published LRU hit rate.
+//! - [`mod@assumed`]: what the source leaves open, in words.
 
 use motley_cost::Nanos;
 use motley_sched::cache::mrs::{Mrs, MrsParams};
 
 use super::ReproduceError;
 use super::bars::Bars;
-use super::document::{Document, Figure, Picture, figure_table, sweep_table};
+use super::document::{Document, Figure, Picture, assumed_table, figure_table, sweep_table};
 
 use crate::gantt::{Window, gantt};
 
+pub mod assumed;
 pub mod routing;
 pub mod setup;
 
+pub use assumed::assumed;
 use routing::Routing;
 use setup::{Assumptions, MODELS, Model, PROMPTS, RATIOS, Run, System};
 
@@ -47,10 +50,13 @@ pub fn document() -> Result<Document, ReproduceError> {
     ];
     let mut markdown = TEXT.replace("{figures}", &figure_table(&figures));
     markdown = markdown.replace("{hits}", &figure_table(&hit_figures()?));
+    markdown = markdown.replace("{assumed}", &assumed_table(&assumed()));
     markdown = markdown.replace("{sweep}", &sweep_table(&figures, &rows));
-    Ok(Document { name: "hybrimoe", markdown, pictures, figures })
+    Ok(Document { name: NAME, markdown, pictures, figures })
 }
 
+/// Name of the document.
+pub const NAME: &str = "hybrimoe";
 const TEXT: &str = include_str!("text.md");
 
 /// The published speeds with ours for one set of assumptions.

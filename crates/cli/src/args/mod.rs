@@ -1,7 +1,14 @@
 //! What the user may type. No side effects: commands turn this into what is done.
+//! `sim` holds what the simulator takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+
+mod sim;
+mod trace;
+
+pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
+pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
@@ -19,7 +26,7 @@ pub(crate) struct Global {
     /// Threads to compute with (default: every core)
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=512))]
     pub(crate) threads: Option<u32>,
-    /// Seed for sampling
+    /// Seed for sampling and for made routing
     #[arg(long, global = true, default_value_t = 0)]
     pub(crate) seed: u32,
     /// Print JSON for programs instead of text for people
@@ -39,6 +46,13 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
+    /// Simulate a model on a machine you need not have
+    Sim(Box<Sim>),
+    /// Put published results beside what our scheduler gives
+    Reproduce(Reproduce),
+    /// Record, convert and describe routing
+    #[command(subcommand)]
+    Trace(TraceCommand),
     /// Measure one engine as told on stdin (used by `bench` and by tests)
     #[command(hide = true)]
     Worker,

@@ -1,0 +1,168 @@
+//! What `motley sim` and `motley reproduce` take.
+
+use clap::{Args, ValueEnum};
+use motley_sched::cache::PolicyChoice;
+use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::strategy::StrategyChoice;
+use motley_sim::setup::CacheSize;
+use std::path::PathBuf;
+
+/// `motley sim`.
+#[derive(Debug, Args)]
+pub(crate) struct Sim {
+    /// Ready machine by name, or a .toml file (a wrong name lists the ready ones)
+    #[arg(long, default_value = "laptop-8gb-gpu", value_name = "NAME|FILE")]
+    pub(crate) machine: String,
+    /// Ready model by name, or LAYERSxEXPERTSxK:HIDDENxWIDTH (default: qwen3-30b-a3b, or
+    /// the one a trace was recorded from)
+    #[arg(long, value_name = "NAME|SHAPE", conflicts_with = "model")]
+    pub(crate) model_shape: Option<String>,
+    /// Take the shape from this GGUF file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model: Option<PathBuf>,
+    /// Bits of a weight, where the shape does not come from a file
+    #[arg(long, default_value_t = motley_sim::shape::DEFAULT_BITS)]
+    pub(crate) bits: f64,
+    /// Replay this recorded routing (several: only with --curves)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) made: MadeArgs,
+    #[command(flatten)]
+    pub(crate) choice: ChoiceArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// Routing that is made, by `--seed`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Made routing (without --trace)")]
+pub(crate) struct MadeArgs {
+    /// Prompt tokens
+    #[arg(long, default_value_t = 512, value_name = "TOKENS", conflicts_with = "trace")]
+    pub(crate) prefill: u32,
+    /// Decoded tokens
+    #[arg(short = 'n', long, default_value_t = 256, conflicts_with = "trace")]
+    pub(crate) tokens: u32,
+    /// How uneven experts are: exponent of Zipf's law, 0 is even
+    #[arg(long, default_value_t = 0.7, value_name = "X", value_parser = small, conflicts_with = "trace")]
+    pub(crate) skew: f64,
+    /// Share of experts kept from token to token on purpose
+    #[arg(long, default_value_t = 0.2, value_name = "SHARE", value_parser = share, conflicts_with = "trace")]
+    pub(crate) repeat: f64,
+    /// Share of tokens that are like a recent one
+    #[arg(long, default_value_t = 0.6, value_name = "SHARE", value_parser = share, conflicts_with = "trace")]
+    pub(crate) recall: f64,
+    /// Share of choices that follow the kind of token through all layers
+    #[arg(long, default_value_t = 0.9, value_name = "SHARE", value_parser = share, conflicts_with = "trace")]
+    pub(crate) correlation: f64,
+}
+
+/// Who decides.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Judgement")]
+pub(crate) struct ChoiceArgs {
+    /// Who computes: on-demand, cpu-on-miss, layer-split, pinned, monde, timelines, balanced
+    /// (default: by the machine and the size of the model)
+    #[arg(long)]
+    pub(crate) strategy: Option<StrategyChoice>,
+    /// What stays in the cache: lru, lfu, lfru, mrs, blend
+    #[arg(long, default_value = "blend")]
+    pub(crate) policy: PolicyChoice,
+    /// What is fetched early: none, previous-token, next-layer, prefill-counted, refill,
+    /// next-layer+refill (default: by the machine and the size of the model)
+    #[arg(long)]
+    pub(crate) prefetch: Option<PrefetchChoice>,
+    /// Experts kept in the fast memory: 25% of each layer, or 1500 in all (default: what fits)
+    #[arg(long, value_name = "PERCENT|SLOTS", value_parser = cache_size)]
+    pub(crate) cache: Option<CacheSize>,
+    /// Chance that an expert of the next layer is foreseen
+    #[arg(long, default_value_t = 0.8, value_name = "SHARE", value_parser = share)]
+    pub(crate) foresight: f64,
+    /// Let loads fail, the link slow down and units stall, by this seed
+    #[arg(long, value_name = "SEED")]
+    pub(crate) faults: Option<u64>,
+}
+
+/// What is written beside the table.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub(crate) struct OutputArgs {
+    /// Write what ran when, for chrome://tracing or ui.perfetto.dev
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) timeline: Option<PathBuf>,
+    /// Draw one layer of one decoded token
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
+    /// The layer to draw (default: the middle one)
+    #[arg(long, requires = "svg")]
+    pub(crate) layer: Option<u16>,
+    /// Instead of simulating, compare all cache policies at all sizes; write report and curves
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["timeline", "svg"])]
+    pub(crate) curves: Option<PathBuf>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("not in 0 to 1".to_owned()) }
+}
+
+fn small(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=5.0).contains(&value) { Ok(value) } else { Err("not in 0 to 5".to_owned()) }
+}
+
+fn cache_size(text: &str) -> Result<CacheSize, String> {
+    let help = || "neither a percentage such as 25% nor a number of experts".to_owned();
+    match text.strip_suffix('%') {
+        Some(percent) => {
+            let percent: f64 = percent.trim().parse().map_err(|_| help())?;
+            let fits = (0.0..=100.0).contains(&percent);
+            if fits {
+                Ok(CacheSize::Share(percent / 100.0))
+            } else {
+                Err("not in 0% to 100%".into())
+            }
+        }
+        None => text.parse().map(CacheSize::Slots).map_err(|_| help()),
+    }
+}
+
+/// `motley reproduce`.
+#[derive(Debug, Args)]
+pub(crate) struct Reproduce {
+    /// Whose results
+    #[arg(value_enum, default_value_t = SourceArg::All)]
+    pub(crate) source: SourceArg,
+    /// Folder for documents and pictures
+    #[arg(long, default_value = "docs/reproduction", value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Print the figures; neither sweep assumptions nor write files
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Values of `reproduce`'s argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SourceArg {
+    /// Hybrid CPU and GPU: timelines, prefetching, score-aware cache
+    Hybrimoe,
+    /// One GPU and several near-data units
+    GpuNdp,
+    /// Both
+    All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_is_a_percentage_or_a_count() {
+        assert_eq!(cache_size("25%"), Ok(CacheSize::Share(0.25)));
+        assert_eq!(cache_size("1500"), Ok(CacheSize::Slots(1500)));
+        for wrong in ["", "%", "-1%", "101%", "many", "-3", "2.5"] {
+            assert!(cache_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What `motley trace` takes.
+
+use super::{LoadArgs, SamplingArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `motley trace`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Convert another project's trace (BigMoeOnEdge's CSV, waste's JSON lines)
+    Import(Import),
+    /// Show how a trace's routing is spread and how it repeats
+    Summary(TraceSummary),
+    /// Run a model and write down which experts every token used
+    Record(Record),
+}
+
+/// `motley trace import`.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The trace; its format is told by its beginning
+    pub(crate) file: PathBuf,
+    /// Where to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) told: ToldArgs,
+}
+
+/// `motley trace summary`.
+#[derive(Debug, Args)]
+pub(crate) struct TraceSummary {
+    /// The trace, in any format
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) told: ToldArgs,
+}
+
+/// What waste's traces do not say.
+#[derive(Debug, Args)]
+pub(crate) struct ToldArgs {
+    /// Experts per layer, when the file does not say (waste)
+    #[arg(long)]
+    pub(crate) experts: Option<u16>,
+    /// Name of the model, when the file does not say (default: the file's name)
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+}
+
+/// `motley trace record`.
+#[derive(Debug, Args)]
+pub(crate) struct Record {
+    /// GGUF file (any part of a split one)
+    pub(crate) model: PathBuf,
+    /// Text to continue
+    #[arg(short, long, required_unless_present = "file", conflicts_with = "file")]
+    pub(crate) prompt: Option<String>,
+    /// File with the text to continue
+    #[arg(long)]
+    pub(crate) file: Option<PathBuf>,
+    /// Most tokens to generate
+    #[arg(short = 'n', long, default_value_t = 256)]
+    pub(crate) tokens: usize,
+    /// Where to write
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}

@@ -1,0 +1,138 @@
+//! `motley reproduce`: published figures beside ours, as a table and as documents with
+//! pictures. Prints and writes; every number comes from `motley_sim::reproduce`.
+
+use crate::args::{Global, Reproduce, SourceArg};
+use crate::page::{align_right, table, width_of};
+use anyhow::{Context, Result};
+use comfy_table::presets;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use motley_sim::reproduce::{Assumed, Document, Figure, Source};
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) -> Result<()> {
+    let mut reports = Vec::new();
+    for source in sources(reproduce.source) {
+        let waiting = spinner(global.json, source, reproduce.dry_run);
+        let (figures, written) = if reproduce.dry_run {
+            (source.figures()?, Vec::new())
+        } else {
+            let document = source.document()?;
+            let written = write(&reproduce.out, &document)?;
+            (document.figures, written)
+        };
+        waiting.finish_and_clear();
+        if !global.json {
+            println!("{}", render(source, &figures, width_of(columns)));
+            tell_written(&written);
+        }
+        reports.push(Report::new(source, &figures, written));
+    }
+    if global.json {
+        println!("{}", serde_json::to_string_pretty(&reports)?);
+    }
+    Ok(())
+}
+
+fn sources(wanted: SourceArg) -> Vec<Source> {
+    match wanted {
+        SourceArg::Hybrimoe => vec![Source::Hybrimoe],
+        SourceArg::GpuNdp => vec![Source::GpuNdp],
+        SourceArg::All => Source::ALL.to_vec(),
+    }
+}
+
+fn write(folder: &Path, document: &Document) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let text = (format!("{}.md", document.name), &document.markdown);
+    let pictures = document.pictures.iter().map(|picture| (picture.name.clone(), &picture.svg));
+    let mut written = Vec::new();
+    for (name, content) in std::iter::once(text).chain(pictures) {
+        let path = folder.join(name);
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+fn tell_written(written: &[PathBuf]) {
+    if let Some((document, pictures)) = written.split_first() {
+        let count = pictures.len();
+        println!(" Written: {} with {count} pictures beside it\n", document.display());
+    }
+}
+
+fn render(source: Source, figures: &[Figure], width: u16) -> String {
+    let mut results = table(width, presets::UTF8_FULL_CONDENSED);
+    results.set_header(["Figure", "Paper", "Ours", "Difference"]);
+    for figure in figures {
+        results.add_row([
+            figure.what.to_owned(),
+            format!("{:.2}", figure.paper),
+            format!("{:.2}", figure.ours),
+            format!("{:+.0} %", 100.0 * figure.difference()),
+        ]);
+    }
+    align_right(&mut results, &[1, 2, 3]);
+    let mut open = table(width, presets::UTF8_FULL_CONDENSED);
+    open.set_header(["Open in the source", "Assumed here"]);
+    for Assumed { open: what, here, .. } in source.assumed() {
+        open.add_row([what.replace('`', ""), here]);
+    }
+    format!(" {}: {}\n{}\n{}", source.name(), source.title(), results.trim_fmt(), open.trim_fmt())
+}
+
+fn spinner(quiet: bool, source: Source, quick: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(None, target);
+    let what = if quick { "simulating" } else { "sweeping every assumption, a minute or two" };
+    bar.set_message(format!("{}: {what}", source.name()));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+#[derive(Serialize)]
+struct Report {
+    source: &'static str,
+    figures: Vec<FigureReport>,
+    assumed: Vec<AssumedReport>,
+    written: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct FigureReport {
+    figure: &'static str,
+    paper: f64,
+    ours: f64,
+    difference: f64,
+}
+
+#[derive(Serialize)]
+struct AssumedReport {
+    open: &'static str,
+    here: String,
+    reason: &'static str,
+}
+
+impl Report {
+    fn new(source: Source, figures: &[Figure], written: Vec<PathBuf>) -> Self {
+        let figures = figures.iter().map(|figure| FigureReport {
+            figure: figure.what,
+            paper: figure.paper,
+            ours: figure.ours,
+            difference: figure.difference(),
+        });
+        let assumed = source.assumed().into_iter();
+        let assumed =
+            assumed.map(|Assumed { open, here, reason }| AssumedReport { open, here, reason });
+        Self {
+            source: source.name(),
+            figures: figures.collect(),
+            assumed: assumed.collect(),
+            written,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `motley sim`: a model on a machine in virtual time. Gathers what was asked for, runs it,
+//! prints and writes; every number comes from `motley-sim`.
+//!
+//! - `subject`: which model and which routing.
+//! - `page`: the outcome as a page, and as JSON.
+//! - `curves`: `--curves`, all cache policies compared.
+
+use crate::args::{Global, OutputArgs, Sim};
+use crate::page::width_of;
+use anyhow::{Context, Result, bail};
+use motley_sim::Outcome;
+use motley_sim::faults::Faults;
+use motley_sim::gantt::{Window, gantt};
+use motley_sim::setup::{CacheSize, Choices, Setup};
+use motley_sim::spans::Spans;
+use motley_trace::{Phase, Trace, Visit};
+use std::path::Path;
+
+mod curves;
+mod page;
+mod subject;
+
+use subject::Subject;
+
+/// What `--faults` lets go wrong.
+const FAULTS: Faults = Faults {
+    load_fails: 0.01,
+    link_slows: 0.005,
+    slow_loads: 50,
+    link_factor: 4.0,
+    unit_stalls: 0.01,
+    unit_factor: 4.0,
+};
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()> {
+    if let Some(folder) = &sim.output.curves {
+        return curves::run(global, sim, folder, columns);
+    }
+    if sim.trace.len() > 1 {
+        bail!("one --trace at a time can be simulated; several can be compared with --curves");
+    }
+    let machine = motley_machine::find(&sim.machine)?;
+    let subject = Subject::gather(sim, u64::from(global.seed))?;
+    let setup = Setup::new(&Choices {
+        machine: &machine,
+        model: &subject.shape,
+        strategy: sim.choice.strategy,
+        policy: sim.choice.policy,
+        prefetch: sim.choice.prefetch,
+        cache: sim.choice.cache.unwrap_or(CacheSize::Fitting),
+        foresight: sim.choice.foresight,
+        faults: sim.choice.faults.map(|seed| (FAULTS, seed)),
+        seed: u64::from(global.seed),
+    })?;
+    let wants_spans = sim.output.timeline.is_some() || sim.output.svg.is_some();
+    let mut spans = wants_spans.then(Spans::default);
+    let outcome = setup.run(&subject.trace, spans.as_mut())?;
+    if let Some(spans) = &spans {
+        write_files(&sim.output, spans, &subject)?;
+    }
+    let report = page::Report::new(&machine, &subject, &setup, &outcome, sim.choice.faults);
+    if global.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        println!("{}", page::render(&report, width_of(columns)));
+        tell_files(&sim.output, spans.as_ref(), &outcome);
+    }
+    Ok(())
+}
+
+fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject) -> Result<()> {
+    if let Some(path) = &output.timeline {
+        write(path, &serde_json::to_string(&spans.to_chrome_trace())?)?;
+    }
+    let Some(path) = &output.svg else { return Ok(()) };
+    let layers = layers_of(&subject.trace);
+    let layer = output.layer.or(layers.get(layers.len() / 2).copied()).unwrap_or(0);
+    let visit = middle_visit(&subject.trace, layer);
+    let Some((from, to)) = spans.window_of(layer, visit) else {
+        let (first, last) = (layers.first().unwrap_or(&0), layers.last().unwrap_or(&0));
+        bail!("--layer {layer} was not drawn: layers {first} to {last} have experts");
+    };
+    let title = format!("{}: layer {layer} of one decoded token", subject.shape.name);
+    write(path, &gantt(spans, &Window { title: &title, from, to })?)
+}
+
+fn tell_files(output: &OutputArgs, spans: Option<&Spans>, outcome: &Outcome) {
+    if let Some(path) = &output.timeline {
+        println!(" Timeline: {} (open it in ui.perfetto.dev)", path.display());
+    }
+    if let Some(path) = &output.svg {
+        println!(" Picture: {}", path.display());
+    }
+    if let Some(left_out) = spans.map(|spans| spans.left_out).filter(|&count| count > 0) {
+        let tokens = outcome.prefill.tokens + outcome.decode.tokens;
+        println!(" The timeline ends before the last of {tokens} tokens: {left_out} spans more");
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Layers with visits, in order.
+fn layers_of(trace: &Trace) -> Vec<u16> {
+    let mut layers: Vec<u16> = trace.visits.iter().map(|visit| visit.layer).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    layers
+}
+
+/// Of the visits of `layer`, the number of that in the middle of decoding.
+fn middle_visit(trace: &Trace, layer: u16) -> usize {
+    let of_layer = || trace.visits.iter().filter(|visit| visit.layer == layer);
+    let prefill = of_layer().filter(|visit: &&Visit| visit.phase == Phase::Prefill).count();
+    (prefill + of_layer().count()) / 2
+}

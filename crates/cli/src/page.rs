@@ -1,0 +1,98 @@
+//! What the pages of all commands share: lists of facts, tables, bars, sizes people read.
+//! Lays out; knows no model and no simulation.
+
+use comfy_table::{
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
+    presets,
+};
+use std::path::Path;
+
+/// Width of the table when the terminal does not say its own.
+const DEFAULT_WIDTH: u16 = 80;
+/// Wider lines are harder to read than wrapped ones.
+const MAX_WIDTH: u16 = 100;
+/// Width of the longest label with its padding, so that both lists of facts line up.
+const LABEL_WIDTH: u16 = 17;
+/// Longest piece of a file's own text shown, in characters.
+const MAX_TEXT_CHARS: usize = 70;
+
+/// Columns a page may take on this terminal.
+pub(crate) fn width_of(columns: Option<u16>) -> u16 {
+    columns.unwrap_or(DEFAULT_WIDTH).min(MAX_WIDTH)
+}
+
+/// A label and what it says.
+pub(crate) type Fact = (&'static str, String);
+
+pub(crate) fn facts(facts: &[Fact], width: u16) -> String {
+    let mut table = table(width, presets::NOTHING);
+    for (label, text) in facts {
+        table.add_row([Cell::new(label).add_attribute(Attribute::Bold), Cell::new(text)]);
+    }
+    if let Some(labels) = table.column_mut(0) {
+        labels.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(LABEL_WIDTH)));
+    }
+    table.trim_fmt()
+}
+
+pub(crate) fn table(width: u16, style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    table
+}
+
+/// `18.6 GiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    // 1023.95 would print as 1024.0.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// Text of a file, without the control characters that could steer a terminal, and short.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
+}
+
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| printable(&name.to_string_lossy()))
+}
+
+/// Aligns columns of numbers to the right.
+pub(crate) fn align_right(table: &mut Table, columns: &[usize]) {
+    for &column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// `41.5 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// A share (0 to 1) as a bar of `cells` characters, eighths of a character apart.
+pub(crate) fn bar(share: f64, cells: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * cells as f64 * 8.0).round() as usize;
+    "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_has_the_length_of_its_share() {
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.40625, 4), "█▋");
+        assert_eq!(bar(7.0, 2), "██");
+    }
+}
