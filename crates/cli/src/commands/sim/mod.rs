@@ -57,7 +57,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     let mut spans = wants_spans.then(Spans::default);
     let outcome = setup.run(&subject.trace, spans.as_mut())?;
     if let Some(spans) = &spans {
-        write_files(&sim.output, spans, &subject)?;
+        write_files(&sim.output, spans, &subject, &setup)?;
     }
     let report = page::Report::new(&machine, &subject, &setup, &outcome, sim.choice.faults);
     if global.json {
@@ -69,7 +69,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     Ok(())
 }
 
-fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject) -> Result<()> {
+fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject, setup: &Setup) -> Result<()> {
     if let Some(path) = &output.timeline {
         write(path, &serde_json::to_string(&spans.to_chrome_trace())?)?;
     }
@@ -81,7 +81,14 @@ fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject) -> Result<
         let (first, last) = (layers.first().unwrap_or(&0), layers.last().unwrap_or(&0));
         bail!("--layer {layer} was not drawn: layers {first} to {last} have experts");
     };
-    let title = format!("{}: layer {layer} of one decoded token", subject.shape.name);
+    let units = match &setup.home {
+        Some(home) => format!("fast unit {}, home unit {home}", setup.fast),
+        None => format!("fast unit {}", setup.fast),
+    };
+    let title = format!(
+        "{}: layer {layer} of one decoded token (layer.expert; {units})",
+        subject.shape.name
+    );
     write(path, &gantt(spans, &Window { title: &title, from, to })?)
 }
 

@@ -26,13 +26,15 @@ pub(crate) fn run(global: &Global, trace: &TraceCommand, columns: Option<u16>) -
 /// A trace in any format. A waste file needs its experts told.
 pub(crate) fn open(path: &Path, told: &ToldArgs) -> Result<Box<dyn VisitSource>> {
     let name = || path.display().to_string();
-    let file = File::open(path).with_context(|| format!("cannot open trace {}; `motley trace record` makes one", name()))?;
+    let file = File::open(path).with_context(|| {
+        format!("cannot open trace {}; `motley trace record` makes one", name())
+    })?;
     let mut reader = BufReader::new(file);
     let format = Format::of(&mut reader).with_context(name)?;
     let Some(experts) = told.experts.or((format != Format::Waste).then_some(0)) else {
         bail!(
-            "{0}: a trace of waste does not say how many experts its model has; \
-             convert it first: motley trace import {0} --experts 256 -o OUT.trace.jsonl",
+            "{}: a trace of waste does not say how many experts its model has; \
+             give --experts to `motley trace import`",
             name()
         );
     };

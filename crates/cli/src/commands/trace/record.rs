@@ -137,8 +137,11 @@ impl Recorder {
             self.begin_pass(tokens);
         }
         self.last_layer = Some(routed.layer);
+        if tokens == 0 {
+            return;
+        }
         let (first, count) = self.pass;
-        // The last layer computes only the tokens whose output is wanted: the last ones.
+        // The last layer computes only the tokens whose output is wanted: the last ones, or none.
         let end = first + count;
         self.visit.layer = routed.layer as u16;
         self.visit.phase = self.phase;
