@@ -77,11 +77,13 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// A share (0 to 1) as a bar of `cells` characters, eighths of a character apart.
+/// A share (0 to 1) as a bar of `cells` characters, in eighths of a character.
 pub(crate) fn bar(share: f64, cells: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * cells as f64 * 8.0).round() as usize;
-    "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+    let part = EIGHTHS[eighths % 8];
+    let rest = cells - eighths / 8 - usize::from(!part.is_empty());
+    format!("{}{part}{}", "█".repeat(eighths / 8), "·".repeat(rest))
 }
 
 #[cfg(test)]
@@ -90,9 +92,24 @@ mod tests {
 
     #[test]
     fn a_bar_has_the_length_of_its_share() {
-        assert_eq!(bar(0.0, 4), "");
-        assert_eq!(bar(0.5, 4), "██");
-        assert_eq!(bar(0.40625, 4), "█▋");
+        assert_eq!(bar(0.0, 4), "····");
+        assert_eq!(bar(0.5, 4), "██··");
+        assert_eq!(bar(0.40625, 4), "█▋··");
         assert_eq!(bar(7.0, 2), "██");
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        let table = [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_048_575, "1.0 MiB")];
+        for (value, text) in table {
+            assert_eq!(bytes(value), text);
+        }
+        assert_eq!(bytes(u64::MAX), "16384.0 PiB");
+    }
+
+    #[test]
+    fn hostile_text_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\nc\u{7}"), "a[31mbc");
+        assert_eq!(printable(&"x".repeat(1000)).len(), MAX_TEXT_CHARS);
     }
 }

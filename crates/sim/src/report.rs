@@ -266,8 +266,9 @@ A trace is replayed visit by visit: all experts a layer needs in one pass are ne
 expert is a hit when it is resident as the visit begins, misses are loaded and displace the
 lowest-ranked. Hit rates are in percent, of decoding only. Parameters (α of MRS, half-life of LFRU,
 learning rate of blend, the profile of popularity) are chosen on the first half of the decoded tokens, by
-the second quarter with the caches warmed by the first; rates are of the second half. MRS gets weights where the trace has
-them, with p = 2k, and the scores of all experts where it has those. Belady and popularity may use a missed expert without caching it; the others may not.
+the second quarter with the caches warmed by the first; rates are of the second half. MRS gets weights
+where the trace has them, with p = 2k, and the scores of all experts where it has those. Belady and
+popularity may use a missed expert without caching it; the others may not.
 
 The claim to test (HybriMoE, section IV-D): at 25 % MRS hits 36.2 % where LRU hits 30.2 % (Mixtral),
 52.7 against 47.7 (DeepSeek), 52.8 against 45.0 (Qwen2): +5 to +8 points.
@@ -293,7 +294,7 @@ const DOUBTS: &str = "
 
 - Differences below about twice the standard error say nothing, and that error takes tokens as
   independent, which flatters it.
-- Made traces have no scores of experts that were not chosen, from which MRS would gain.
+- Made traces have no scores of experts that were not chosen, which MRS would use.
 - Below one token's working set a global pool under LRU hits nothing; every policy that counts does
   better there.
 - Where a cache holds every expert the text needs, all policies are equal.

@@ -200,10 +200,10 @@ fn place(report: &Report) -> String {
 fn hits(report: &Report) -> String {
     let all = percent(report.hit_rate);
     if report.guessed_hit_rate == 0.0 {
-        return format!("{all} of routed experts found in fast memory");
+        return format!("{all} of routed experts in fast memory");
     }
     let guessed = percent(report.guessed_hit_rate);
-    format!("{all} of routed experts found in fast memory, {guessed} by a guess")
+    format!("{all} of routed experts in fast memory, {guessed} by a guess")
 }
 
 fn speed(phase: &PhaseReport) -> String {
