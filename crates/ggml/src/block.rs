@@ -169,10 +169,77 @@ impl<'g> ExpertBlock<'g> {
         unsafe { ((*self.output).ne[1] * (*self.output).ne[2]) as usize }
     }
 
+    /// Where the row of (`token`, `slot`) belongs, `[n_embd]`.
+    pub(crate) fn output_row_mut(&mut self, token: usize, slot: usize) -> &mut [f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: the output is F32 in host memory, `[n_embd, k, tokens]`, rows
+        // contiguous, indices in range, and the block is borrowed mutably.
+        unsafe {
+            let out = &*self.output;
+            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
+            std::slice::from_raw_parts_mut(row.cast::<f32>(), out.ne[0] as usize)
+        }
+    }
+
+    /// Points the matmuls at `weights` (in the order of [`ExpertBlock::matrices`])
+    /// and `ids`; what they pointed at before.
+    pub(crate) fn exchange_weights(
+        &mut self,
+        weights: &mut [sys::ggml_tensor],
+        ids: &mut sys::ggml_tensor,
+    ) -> SavedWeights {
+        let mut saved = [std::ptr::null_mut(); MAX_MATRICES];
+        let matmuls = &self.matmuls[..self.matmul_count];
+        for ((&node, weight), saved) in matmuls.iter().zip(weights).zip(&mut saved) {
+            // SAFETY: the nodes are live for `'g` and nothing else looks at them now.
+            unsafe {
+                *saved = std::mem::replace(&mut (*node).src[0], weight);
+                (*node).src[2] = ids;
+            }
+        }
+        SavedWeights(saved)
+    }
+
+    /// Undoes [`ExpertBlock::exchange_weights`].
+    pub(crate) fn restore_weights(&mut self, SavedWeights(saved): SavedWeights) {
+        for (&node, weight) in self.matmuls[..self.matmul_count].iter().zip(saved) {
+            // SAFETY: as `exchange_weights`.
+            unsafe {
+                (*node).src[0] = weight;
+                (*node).src[2] = self.ids.cast_mut();
+            }
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<*const sys::ggml_tensor> {
+        // SAFETY: the graph is live for `'g`.
+        unsafe {
+            (0..sys::ggml_graph_n_nodes(self.graph))
+                .map(|index| sys::ggml_graph_node(self.graph, index).cast_const())
+                .collect()
+        }
+    }
+
+    pub(crate) fn ids(&self) -> *const sys::ggml_tensor {
+        self.ids
+    }
+
+    pub(crate) fn hidden(&self) -> *const sys::ggml_tensor {
+        self.hidden
+    }
+
+    pub(crate) fn hidden_width(&self) -> usize {
+        // SAFETY: `hidden` is live for `'g`.
+        unsafe { (*self.hidden).ne[0] as usize }
+    }
+
     pub(crate) fn graph(&self) -> *mut sys::ggml_cgraph {
         self.graph
     }
 }
+
+/// What the matmuls of a block pointed at.
+pub(crate) struct SavedWeights([*mut sys::ggml_tensor; MAX_MATRICES]);
 
 /// One stacked expert tensor `(n_expert, rows, row_bytes)` of a block.
 pub struct ExpertMatrix<'b> {
@@ -222,6 +289,17 @@ impl ExpertMatrix<'_> {
             let start = (*self.tensor).data.cast::<u8>().add(expert as usize * bytes);
             Some(std::slice::from_raw_parts_mut(start, bytes))
         }
+    }
+}
+
+impl ExpertMatrix<'_> {
+    pub(crate) fn raw(&self) -> *const sys::ggml_tensor {
+        self.tensor
+    }
+
+    pub(crate) fn tensor_copy(&self) -> sys::ggml_tensor {
+        // SAFETY: the weight tensor is live as long as the model; a tensor is plain data.
+        unsafe { *self.tensor }
     }
 }
 
