@@ -11,6 +11,7 @@
 
 use crate::claim;
 use crate::reserve;
+use crate::subset::ArenaWeight;
 use llama_cpp_sys_2 as sys;
 use motley_model::{MAX_LAYERS, Matrix, Part, Role};
 use std::ffi::CStr;
@@ -182,19 +183,15 @@ impl<'g> ExpertBlock<'g> {
     }
 
     /// Points the matmuls at `weights` (in the order of [`ExpertBlock::matrices`])
-    /// and `ids`; what they pointed at before.
-    pub(crate) fn exchange_weights(
-        &mut self,
-        weights: &mut [sys::ggml_tensor],
-        ids: &mut sys::ggml_tensor,
-    ) -> SavedWeights {
+    /// and their ids; what they pointed at before.
+    pub(crate) fn exchange_weights(&mut self, weights: &mut [ArenaWeight]) -> SavedWeights {
         let mut saved = [std::ptr::null_mut(); MAX_MATRICES];
         let matmuls = &self.matmuls[..self.matmul_count];
         for ((&node, weight), saved) in matmuls.iter().zip(weights).zip(&mut saved) {
             // SAFETY: the nodes are live for `'g` and nothing else looks at them now.
             unsafe {
-                *saved = std::mem::replace(&mut (*node).src[0], weight);
-                (*node).src[2] = ids;
+                *saved = std::mem::replace(&mut (*node).src[0], &mut weight.stack);
+                (*node).src[2] = &mut weight.ids;
             }
         }
         SavedWeights(saved)
@@ -218,6 +215,11 @@ impl<'g> ExpertBlock<'g> {
                 .map(|index| sys::ggml_graph_node(self.graph, index).cast_const())
                 .collect()
         }
+    }
+
+    /// Which matrix `node` multiplies with, if it is one of the matmuls.
+    pub(crate) fn matmul_index(&self, node: *const sys::ggml_tensor) -> Option<usize> {
+        self.matmuls[..self.matmul_count].iter().position(|&matmul| std::ptr::eq(matmul, node))
     }
 
     pub(crate) fn ids(&self) -> *const sys::ggml_tensor {

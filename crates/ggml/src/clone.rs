@@ -4,6 +4,7 @@
 
 use crate::block::ExpertBlock;
 use crate::claim::is_view_op;
+use crate::subset::ArenaWeight;
 use llama_cpp_sys_2 as sys;
 use std::ptr::{NonNull, null_mut};
 
@@ -58,14 +59,14 @@ pub(crate) struct Packed<'c> {
 }
 
 impl Clones {
-    /// Clones `block` for `shape.rows` rows with `weights` (in the block's order)
-    /// and `[slot, expert]` ids.
+    /// Clones `block` for `shape.rows` rows with `weights` (in the block's order);
+    /// `expert_ids` name each row's expert for biases.
     pub(crate) fn build(
         &mut self,
         block: &ExpertBlock<'_>,
         shape: PackedShape,
-        weights: &mut [sys::ggml_tensor],
-        [slot_ids, expert_ids]: [*mut sys::ggml_tensor; 2],
+        weights: &mut [ArenaWeight],
+        expert_ids: &mut sys::ggml_tensor,
     ) -> Result<Packed<'_>, CloneError> {
         let nodes = block.nodes();
         if nodes.len() > MAX_NODES {
@@ -75,11 +76,12 @@ impl Clones {
         self.tensors.reserve_exact(MAX_NODES + 1);
         self.known.clear();
         let input = self.add_input(block, shape);
-        for (original, weight) in block.matrices().zip(weights) {
-            self.known.push((original.raw(), weight));
+        for (original, weight) in block.matrices().zip(weights.iter_mut()) {
+            self.known.push((original.raw(), &mut weight.stack));
         }
         for node in nodes {
-            let ids = if is_matmul(node) { slot_ids } else { expert_ids };
+            let matrix = block.matmul_index(node);
+            let ids = matrix.map_or(&raw mut *expert_ids, |index| &raw mut weights[index].ids);
             self.add_node(node, block, shape, ids)?;
         }
         self.place_data();
@@ -217,11 +219,6 @@ fn set_packed_shape(tensor: &mut sys::ggml_tensor, width: i64, rows: usize) {
     let row = width as usize * size_of::<f32>();
     tensor.ne = [width, 1, rows as i64, 1];
     tensor.nb = [size_of::<f32>(), row, row, row * rows];
-}
-
-fn is_matmul(node: *const sys::ggml_tensor) -> bool {
-    // SAFETY: nodes of a block are live for the block's life.
-    unsafe { (*node).op == sys::GGML_OP_MUL_MAT_ID }
 }
 
 /// A ggml graph with room for one block, reused.

@@ -42,15 +42,22 @@ pub enum SubsetError {
 /// Scratch of one CPU unit; grows to the largest block seen.
 #[derive(Default)]
 pub(crate) struct Subset {
-    /// By expert: its slot, or -1.
-    slot_of: Vec<i32>,
-    /// (token, slot) of each row that can run.
+    /// By expert: its index among the given ones, or -1.
+    given: Vec<i32>,
+    /// (token, slot) of each row that can run, and its expert.
     rows: Vec<(usize, usize)>,
-    /// Arena slot and expert of each of them.
-    slot_ids: Vec<i32>,
     expert_ids: Vec<i32>,
-    weights: Vec<sys::ggml_tensor>,
+    /// Arena slots of each row, matrix after matrix.
+    slot_ids: Vec<i32>,
+    weights: Vec<ArenaWeight>,
     clones: Clones,
+}
+
+/// One matrix of the block as the arena holds it: the stack of slots, and which
+/// slot each row uses (matrices are leased separately, so they differ).
+pub(crate) struct ArenaWeight {
+    pub(crate) stack: sys::ggml_tensor,
+    pub(crate) ids: sys::ggml_tensor,
 }
 
 // SAFETY: the tensors hold addresses that are set anew in every call and not used after it.
@@ -78,24 +85,30 @@ impl Subset {
         block: &mut ExpertBlock<'_>,
         experts: &[(u32, &FilledExpert)],
     ) -> Result<ComputeOutcome, SubsetError> {
-        self.point_weights(block, experts)?;
         self.collect_rows(block, experts);
         if self.rows.is_empty() {
             return Ok(ComputeOutcome::Done);
         }
-        if self.rows.len() == block.tokens() * block.slots() {
+        let whole = self.rows.len() == block.tokens() * block.slots();
+        self.point_weights(block, experts, if whole { block.slots() } else { 1 })?;
+        if whole {
             return Ok(self.run_whole(cpu, block));
         }
         self.run_packed(cpu, block)
     }
 
-    /// One tensor per matrix of the block that sees the arena as its stack of experts.
+    /// One tensor per matrix of the block that sees the arena as its stack of
+    /// experts, with the rows' slots as ids `[slots, rows / slots]`.
     fn point_weights(
         &mut self,
         block: &ExpertBlock<'_>,
         experts: &[(u32, &FilledExpert)],
+        slots_per_token: usize,
     ) -> Result<(), SubsetError> {
         self.weights.clear();
+        self.slot_ids.clear();
+        // Room for all matrices at once: the ids must not move afterwards.
+        self.slot_ids.reserve(self.rows.len() * block.matrices().count());
         let Some(&(_, first)) = experts.first() else { return Ok(()) };
         for matrix in block.matrices() {
             let kind = matrix.matrix().ok_or(SubsetError::UnknownMatrix)?;
@@ -110,39 +123,45 @@ impl Subset {
                 }
                 slots = slots.max(filled.index() + 1);
             }
-            self.weights.push(weight_in_arena(&matrix, reference, slots));
+            let start = self.slot_ids.len();
+            for &expert in &self.expert_ids {
+                let (_, filled) = experts[self.given[expert as usize] as usize];
+                let index = filled.get(kind, Part::Weight).map_or(0, Filled::index);
+                self.slot_ids.push(index as i32);
+            }
+            self.weights.push(ArenaWeight {
+                stack: weight_in_arena(&matrix, reference, slots),
+                ids: ids_tensor(&mut self.slot_ids[start..], slots_per_token),
+            });
         }
         Ok(())
     }
 
     fn collect_rows(&mut self, block: &ExpertBlock<'_>, experts: &[(u32, &FilledExpert)]) {
-        for &(expert, filled) in experts {
+        self.given.fill(-1);
+        for (index, &(expert, _)) in experts.iter().enumerate() {
             let expert = expert as usize;
-            if self.slot_of.len() <= expert {
-                self.slot_of.resize(expert + 1, -1);
+            if self.given.len() <= expert {
+                self.given.resize(expert + 1, -1);
             }
-            let slot = filled.iter().next().map_or(-1, |(_, _, slot)| slot.index() as i32);
-            self.slot_of[expert] = slot;
+            self.given[expert] = index as i32;
         }
         self.rows.clear();
-        self.slot_ids.clear();
         self.expert_ids.clear();
         for token in 0..block.tokens() {
             for slot in 0..block.slots() {
                 let expert = block.expert(token, slot);
-                let Some(&place @ 0..) = self.slot_of.get(expert as usize) else { continue };
-                self.rows.push((token, slot));
-                self.slot_ids.push(place);
-                self.expert_ids.push(expert as i32);
+                if self.given.get(expert as usize).is_some_and(|&index| index >= 0) {
+                    self.rows.push((token, slot));
+                    self.expert_ids.push(expert as i32);
+                }
             }
         }
-        experts.iter().for_each(|&(expert, _)| self.slot_of[expert as usize] = -1);
     }
 
     /// All rows: the block's own graph, with weights and ids exchanged for the call.
     fn run_whole(&mut self, cpu: &mut CpuUnit, block: &mut ExpertBlock<'_>) -> ComputeOutcome {
-        let mut ids = ids_tensor(&mut self.slot_ids, block.slots());
-        let saved = block.exchange_weights(&mut self.weights, &mut ids);
+        let saved = block.exchange_weights(&mut self.weights);
         let outcome = cpu.compute(block);
         block.restore_weights(saved);
         outcome
@@ -159,14 +178,8 @@ impl Subset {
             tokens: block.tokens(),
             rows: self.rows.len(),
         };
-        let mut slot_ids = ids_tensor(&mut self.slot_ids, 1);
         let mut expert_ids = ids_tensor(&mut self.expert_ids, 1);
-        let packed = self.clones.build(
-            block,
-            shape,
-            &mut self.weights,
-            [&raw mut slot_ids, &raw mut expert_ids],
-        )?;
+        let packed = self.clones.build(block, shape, &mut self.weights, &mut expert_ids)?;
         for (row, &(token, slot)) in self.rows.iter().enumerate() {
             packed.input_row(row).copy_from_slice(block.hidden_row(token, slot));
         }

@@ -1,0 +1,87 @@
+//! Anonymous memory from the operating system, given back page by page. Knows nothing of
+//! slots; the one place that maps and unmaps.
+
+use std::ffi::c_void;
+use std::io;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+/// Whether the system may back a mapping with 2 MiB pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HugePages {
+    /// Ordinary pages: memory is used and given back exactly per slot.
+    Refuse,
+    /// Ask for huge pages: fewer faults and TLB misses, but memory comes in steps of 2 MiB.
+    #[default]
+    Ask,
+}
+
+/// One private anonymous mapping, zero until written, not counted before that.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len_bytes: usize,
+}
+
+// SAFETY: a mapping is plain memory of the process; who may touch which part of it is decided
+// by the leases of its owner, not by the thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `Mapping` itself hands out only an address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Reserves `len_bytes` of page-aligned address space; pages come when first written.
+    pub(crate) fn reserve(len_bytes: usize, huge: HugePages) -> io::Result<Self> {
+        let len_bytes = len_bytes.max(1);
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new anonymous mapping at an address the kernel picks aliases nothing.
+        let base = unsafe { rustix::mm::mmap_anonymous(null_mut(), len_bytes, protection, flags)? };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Self { base, len_bytes };
+        mapping.advise(huge);
+        Ok(mapping)
+    }
+
+    /// First byte, aligned to a page.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Gives the pages wholly inside the range back; they read as zero afterwards.
+    ///
+    /// # Safety
+    /// The range lies in the mapping and nobody reads or writes it during the call or relies on
+    /// what it held.
+    pub(crate) unsafe fn discard(&self, offset: usize, len_bytes: usize) {
+        debug_assert!(offset + len_bytes <= self.len_bytes);
+        // SAFETY: inside the mapping, and unused, as the caller vouches.
+        let done = unsafe {
+            let start = self.base.as_ptr().add(offset).cast::<c_void>();
+            rustix::mm::madvise(start, len_bytes, Advice::LinuxDontNeed)
+        };
+        debug_assert!(done.is_ok(), "{done:?}");
+    }
+
+    /// Advice is a wish: a kernel built without huge pages refuses, and nothing is lost.
+    fn advise(&self, huge: HugePages) {
+        let advice = match huge {
+            HugePages::Ask => Advice::LinuxHugepage,
+            HugePages::Refuse => Advice::LinuxNoHugepage,
+        };
+        for advice in [advice, Advice::LinuxDontDump] {
+            // SAFETY: neither advice changes what the memory holds.
+            let _ =
+                unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.len_bytes, advice) };
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that was mapped; the owner lives as long as its leases.
+        let done = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len_bytes) };
+        debug_assert!(done.is_ok(), "{done:?}");
+    }
+}
