@@ -26,9 +26,9 @@ mod device;
 mod log;
 pub mod model;
 mod reserve;
-pub mod subset;
 pub mod runtime;
 pub mod sampler;
+pub mod subset;
 pub mod threadpool;
 pub mod vfile;
 

@@ -173,11 +173,8 @@ impl Subset {
         cpu: &mut CpuUnit,
         block: &mut ExpertBlock<'_>,
     ) -> Result<ComputeOutcome, SubsetError> {
-        let shape = PackedShape {
-            slots: block.slots(),
-            tokens: block.tokens(),
-            rows: self.rows.len(),
-        };
+        let shape =
+            PackedShape { slots: block.slots(), tokens: block.tokens(), rows: self.rows.len() };
         let mut expert_ids = ids_tensor(&mut self.expert_ids, 1);
         let packed = self.clones.build(block, shape, &mut self.weights, &mut expert_ids)?;
         for (row, &(token, slot)) in self.rows.iter().enumerate() {
