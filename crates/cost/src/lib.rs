@@ -1,1 +1,32 @@
-//! motley-cost.
+//! What work costs: linear models of compute, transfer and energy (H4, M1).
+//!
+//! Judgement: pure functions of descriptions and samples. Nothing here measures, reads a
+//! clock or touches a file; a driver hands over the samples.
+//!
+//! Reading order:
+//! * [`time`]: [`Nanos`], the one unit of time that crosses crates.
+//! * [`compute`]: time of one expert on one unit for a number of tokens.
+//! * [`transfer`]: time to move bytes over a link.
+//! * [`energy`]: joules of a device over a span.
+//! * [`derive`](mod@derive): the models from a machine description and an expert's shape.
+//! * [`parallel`]: one expert split over several units (G1).
+//! * [`nnls`]: the non-negative least squares under every fit.
+//! * [`fit`]: what a fit reports beside its model: residuals.
+#![forbid(unsafe_code)]
+
+pub mod compute;
+pub mod derive;
+pub mod energy;
+pub mod fit;
+pub mod nnls;
+pub mod parallel;
+pub mod time;
+pub mod transfer;
+
+pub use compute::{ComputeCost, ComputeSample};
+pub use derive::{Efficiency, ExpertShape};
+pub use energy::{EnergyCost, EnergySample};
+pub use fit::{Fit, FitError, Residuals};
+pub use parallel::TensorParallel;
+pub use time::Nanos;
+pub use transfer::{TransferCost, TransferSample};

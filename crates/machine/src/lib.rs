@@ -1,1 +1,20 @@
-//! motley-machine.
+//! A machine as data: what computes, what stores, what connects them, what it draws.
+//!
+//! This crate holds descriptions only. It measures nothing (a driver does) and decides
+//! nothing (`motley-cost` turns a description into times, `motley-sched` into actions).
+//!
+//! Reading order:
+//! * [`spec`]: the nouns [`Machine`], [`Device`], [`Link`], [`CoreCluster`], [`Power`].
+//! * [`load`]: TOML text to a validated [`Machine`], with the limits of the parser.
+//! * `check`: the rules a description must keep, each error naming item and field.
+//! * [`ready`]: machine files shipped with the crate, found by name.
+#![forbid(unsafe_code)]
+
+mod check;
+pub mod load;
+pub mod ready;
+pub mod spec;
+
+pub use load::{MachineError, read_file};
+pub use ready::{find, ready_names};
+pub use spec::{CoreCluster, CoreRole, Device, DeviceKind, Link, Machine, Power, Provenance};

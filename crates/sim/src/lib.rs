@@ -2,20 +2,38 @@
 //! routing. It depends on nouns and judgement only.
 //!
 //! Modules in reading order:
+//! - [`world`]: how long things really take; [`faults`] and [`foresight`] of a stated quality.
+//! - [`drive`](mod@drive): the event loop, sibling of the engine's.
+//! - [`outcome`]: hit rate, speed, utilisation, idle link time.
+//! - [`spans`]: what ran when, also in Chrome's trace format.
+//! - [`gantt`](mod@gantt): a stretch of a drive as a picture.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
 //! - [`synth`]: made routing with chosen statistics, by seed.
 //! - [`fit`]: made routing fitted to a recorded trace, and how well.
 //! - [`curves`]: hit rate over cache size for every policy.
 //! - [`chart`]: the curves as a picture.
-//! - [`report`]: all of it as one document.
+//! - [`report`]: the comparison of cache policies as one document.
+//! - [`reproduce`]: published results beside ours (H5, G6).
 
 #![forbid(unsafe_code)]
 
 pub mod chart;
 pub mod curves;
+pub mod drive;
+pub mod faults;
 pub mod fit;
+pub mod foresight;
+pub mod gantt;
 pub mod holdout;
+pub mod outcome;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
+pub mod spans;
 pub mod synth;
+pub mod world;
+
+pub use drive::{DriveError, drive};
+pub use outcome::Outcome;
+pub use world::{DenseCost, World};

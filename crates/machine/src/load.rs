@@ -1,0 +1,224 @@
+//! TOML text to a validated [`Machine`]. Reads one small file; writes nothing.
+
+use std::path::{Path, PathBuf};
+
+use crate::check::check;
+use crate::spec::Machine;
+
+/// The only format version this crate reads.
+pub const FORMAT_VERSION: u32 = 1;
+/// A machine file is prose-sized; anything longer is not one.
+pub const MAX_FILE_BYTES: usize = 256 * 1024;
+/// Most devices, links or clusters in one file.
+pub const MAX_ITEMS: usize = 256;
+
+/// Why a machine could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// The file could not be opened or read.
+    #[error("cannot read machine file {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Longer than [`MAX_FILE_BYTES`].
+    #[error("{origin}: {bytes} bytes is too long for a machine file (limit {MAX_FILE_BYTES})")]
+    TooLong {
+        /// File or name.
+        origin: String,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Not TOML, an unknown field, or a field of the wrong type.
+    #[error("{origin}: {source}")]
+    Syntax {
+        /// File or name.
+        origin: String,
+        /// Line, column and field.
+        source: Box<toml::de::Error>,
+    },
+    /// A version this crate does not read.
+    #[error("{origin}: version = {found}, but this program reads version {FORMAT_VERSION}")]
+    Version {
+        /// File or name.
+        origin: String,
+        /// What the file says.
+        found: u32,
+    },
+    /// A number outside what the field allows.
+    #[error("{origin}: {item}: {field} = {value}, but it must be {rule}")]
+    Value {
+        /// File or name.
+        origin: String,
+        /// Which device, link or cluster.
+        item: String,
+        /// Which field of it.
+        field: &'static str,
+        /// What the file says.
+        value: f64,
+        /// What it has to be.
+        rule: &'static str,
+    },
+    /// Two items under one name.
+    #[error("{origin}: two devices are called \"{name}\"")]
+    Duplicate {
+        /// File or name.
+        origin: String,
+        /// The name.
+        name: String,
+    },
+    /// A link, cluster or shared memory refers to nothing.
+    #[error("{origin}: {item}: {field} = \"{name}\" is not a device (devices: {known})")]
+    UnknownDevice {
+        /// File or name.
+        origin: String,
+        /// Which link, cluster or device.
+        item: String,
+        /// Which field of it.
+        field: &'static str,
+        /// The name used.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// No ready machine and no file of that name.
+    #[error("no machine \"{name}\"; ready ones: {known}; or give the path of a .toml file")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+        /// The ready machines.
+        known: String,
+    },
+}
+
+impl Machine {
+    /// Reads and validates; `origin` names the text in errors.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, MachineError> {
+        if text.len() > MAX_FILE_BYTES {
+            return Err(MachineError::TooLong { origin: origin.into(), bytes: text.len() });
+        }
+        let machine: Self = toml::from_str(text).map_err(|source| MachineError::Syntax {
+            origin: origin.into(),
+            source: Box::new(source),
+        })?;
+        if machine.version != FORMAT_VERSION {
+            return Err(MachineError::Version { origin: origin.into(), found: machine.version });
+        }
+        check(&machine, origin)?;
+        Ok(machine)
+    }
+}
+
+/// Reads a machine from a file.
+pub fn read_file(path: &Path) -> Result<Machine, MachineError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| MachineError::Io { path: path.into(), source })?;
+    Machine::parse(&text, &path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    const SMALL: &str = r#"
+version = 1
+name = "small"
+summary = "a CPU and a disk"
+provenance = "typical"
+[[device]]
+name = "cpu"
+kind = "cpu"
+memory_gib = 8
+compute_tflops = 0.5
+bandwidth_gb_per_s = 40
+launch_us = 2
+[[device]]
+name = "disk"
+kind = "disk"
+memory_gib = 500
+compute_tflops = 0
+bandwidth_gb_per_s = 3
+launch_us = 90
+[[link]]
+from = "disk"
+to = "cpu"
+bandwidth_gb_per_s = 3
+latency_us = 90
+"#;
+
+    fn check_error(from: &str, to: &str, expected: Expect) {
+        assert!(SMALL.contains(from), "{from}");
+        let error = Machine::parse(&SMALL.replacen(from, to, 1), "small.toml").unwrap_err();
+        expected.assert_eq(&error.to_string());
+    }
+
+    #[test]
+    fn a_small_machine_reads_and_writes_back() {
+        let machine = Machine::parse(SMALL, "small.toml").unwrap();
+        assert_eq!(machine.device("cpu").unwrap().memory_bytes(), 8 << 30);
+        assert_eq!(machine.link("disk", "cpu").unwrap().latency_us, 90.0);
+        let again = Machine::parse(&toml::to_string(&machine).unwrap(), "again").unwrap();
+        assert_eq!(machine, again);
+    }
+
+    #[test]
+    fn errors_name_the_item_the_value_and_the_rule() {
+        check_error(
+            "memory_gib = 8",
+            "memory_gib = -8",
+            expect![[
+                r#"small.toml: device "cpu": memory_gib = -8, but it must be finite and not negative"#
+            ]],
+        );
+        check_error(
+            "bandwidth_gb_per_s = 40",
+            "bandwidth_gb_per_s = 0",
+            expect![[
+                r#"small.toml: device "cpu": bandwidth_gb_per_s = 0, but it must be above zero"#
+            ]],
+        );
+        check_error(
+            "compute_tflops = 0.5",
+            "compute_tflops = 0.0",
+            expect![[
+                r#"small.toml: device "cpu": compute_tflops = 0, but it must be above zero on a device that computes"#
+            ]],
+        );
+        check_error(
+            "from = \"disk\"",
+            "from = \"dsik\"",
+            expect![[
+                r#"small.toml: link dsik -> cpu: from = "dsik" is not a device (devices: cpu, disk)"#
+            ]],
+        );
+        check_error(
+            "name = \"disk\"",
+            "name = \"cpu\"",
+            expect![[r#"small.toml: two devices are called "cpu""#]],
+        );
+        check_error(
+            "version = 1",
+            "version = 2",
+            expect!["small.toml: version = 2, but this program reads version 1"],
+        );
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused() {
+        let text = SMALL.replacen("launch_us = 2", "launch_us = 2\nlaunch_ms = 2", 1);
+        let error = Machine::parse(&text, "small.toml").unwrap_err();
+        assert!(matches!(error, MachineError::Syntax { .. }));
+        assert!(error.to_string().contains("launch_ms"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_any_length_is_refused_before_parsing() {
+        let error = Machine::parse(&" ".repeat(MAX_FILE_BYTES + 1), "x").unwrap_err();
+        assert!(matches!(error, MachineError::TooLong { .. }));
+    }
+}

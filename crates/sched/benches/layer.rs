@@ -1,0 +1,154 @@
+//! Cost of one layer's decisions: everything from `on_routed` to the layer's end, with a driver
+//! that answers at once. Limits: 20 us at E = 128, k = 8 in decode; 200 us in prefill of 512.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use motley_cost::{ComputeCost, Nanos, TransferCost};
+use motley_sched::cache::lru::Lru;
+use motley_sched::cache::mrs::{Mrs, MrsParams};
+use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};
+use motley_sched::prefetch::{NextLayer, NoPrefetch, Prediction, Prefetcher};
+use motley_sched::strategy::{OnDemand, TimelineStrategy};
+use motley_sched::{
+    Action, Costs, Homes, Layout, Limits, Phase, Routing, Scheduler, SchedulerParts, Strategy,
+};
+use motley_trace::ExpertGrid;
+
+const GRID: ExpertGrid = ExpertGrid { layers: 48, experts: 128 };
+const TOP_K: usize = 8;
+
+struct Bench {
+    scheduler: Scheduler,
+    random: fastrand::Rng,
+    now: Nanos,
+    layer: u16,
+}
+
+/// One layer's routing, drawn outside the measured time.
+struct Drawn {
+    experts: Vec<u16>,
+    loads: Vec<u32>,
+    scores: Vec<f32>,
+    tokens: u32,
+    predictions: Vec<Prediction>,
+}
+
+impl Bench {
+    fn new(
+        policy: Box<dyn CachePolicy>,
+        strategy: Box<dyn Strategy>,
+        prefetcher: Box<dyn Prefetcher>,
+    ) -> Self {
+        let unit = ComputeCost { launch_us: 5.0, per_token_us: 12.0, floor_us: 60.0 };
+        let home =
+            Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
+        let costs = Costs {
+            fast: ComputeCost { launch_us: 10.0, per_token_us: 0.1, floor_us: 8.0 },
+            home: Some(home),
+            link: TransferCost::new(10.0, 25.0),
+            expert_bytes: 2_654_208,
+        };
+        let cache = ExpertCache::new(GRID, Capacity::global_share(GRID, 0.25), policy);
+        let limits = Limits::default();
+        let parts = SchedulerParts { costs, cache, strategy, prefetcher, limits };
+        let scheduler = Scheduler::new(parts);
+        let random = fastrand::Rng::with_seed(1);
+        let mut bench = Self { scheduler, random, now: Nanos::ZERO, layer: 0 };
+        for _ in 0..20 * GRID.layers {
+            let drawn = bench.draw(1);
+            bench.layer(&drawn);
+        }
+        bench
+    }
+
+    fn draw(&mut self, tokens: u32) -> Drawn {
+        let (experts, loads) = self.loads(tokens);
+        let ahead = |bench: &mut Self, distance: u16| {
+            let (experts, loads) = bench.loads(tokens);
+            let layer = (bench.layer + distance) % GRID.layers;
+            Prediction { layer, loads: experts.into_iter().zip(loads).collect() }
+        };
+        let predictions = (1..=3).map(|distance| ahead(self, distance)).collect();
+        let scores = (0..GRID.experts).map(|_| self.random.f32()).collect();
+        Drawn { experts, loads, scores, tokens, predictions }
+    }
+
+    fn loads(&mut self, tokens: u32) -> (Vec<u16>, Vec<u32>) {
+        let mut counts = vec![0u32; usize::from(GRID.experts)];
+        for _ in 0..tokens {
+            let chosen = self.random.choose_multiple(0..GRID.experts, TOP_K);
+            chosen.into_iter().for_each(|expert| counts[usize::from(expert)] += 1);
+        }
+        let used = (0..GRID.experts).filter(|&e| counts[usize::from(e)] > 0);
+        used.map(|e| (e, counts[usize::from(e)])).unzip()
+    }
+
+    /// One layer from its routing to its last computation.
+    fn layer(&mut self, drawn: &Drawn) {
+        let routed = Routed {
+            layer: self.layer,
+            tokens: drawn.tokens,
+            experts: &drawn.experts,
+            loads: &drawn.loads,
+            weights: &[],
+            scores: &drawn.scores,
+        };
+        let phase = if drawn.tokens == 1 { Phase::Decode } else { Phase::Prefill };
+        let routing = Routing { routed, phase, predictions: &drawn.predictions };
+        self.scheduler.on_routed(self.now, &routing);
+        self.layer = (self.layer + 1) % GRID.layers;
+        let mut pending = [None; 8];
+        loop {
+            while let Some(action) = self.scheduler.poll_action(self.now) {
+                if matches!(action, Action::Load { .. } | Action::Compute { .. }) {
+                    let free = pending.iter_mut().find(|slot| slot.is_none());
+                    *free.expect("few things at once") = Some(action);
+                }
+            }
+            self.now += Nanos(100_000);
+            let Some(done) = pending.iter_mut().find_map(Option::take) else { break };
+            match done {
+                Action::Load { key, .. } => {
+                    self.scheduler.on_loaded(self.now, key, true).expect("no failures here");
+                }
+                Action::Compute { key, unit, .. } => {
+                    self.scheduler.on_computed(self.now, key, unit);
+                }
+                Action::Exchange { .. } | Action::Release { .. } => {}
+            }
+        }
+        black_box(self.scheduler.counts());
+    }
+}
+
+fn measure(criterion: &mut Criterion, name: &str, tokens: u32, mut bench: Bench) {
+    criterion.bench_function(name, |bencher| {
+        let bench = std::cell::RefCell::new(&mut bench);
+        bencher.iter_batched_ref(
+            || bench.borrow_mut().draw(tokens),
+            |drawn| bench.borrow_mut().layer(drawn),
+            BatchSize::SmallInput,
+        );
+    });
+}
+
+fn layers(criterion: &mut Criterion) {
+    let lru = || Box::new(Lru::new());
+    let mrs = || Box::new(Mrs::new(GRID, MrsParams { alpha: 0.5, top: 2 * TOP_K as u16 }));
+    let h1 = || Box::new(TimelineStrategy::default());
+    let plain = || Bench::new(lru(), Box::new(OnDemand::default()), Box::new(NoPrefetch));
+    let hybrid = || Bench::new(mrs(), h1(), Box::new(NoPrefetch));
+    let full = || Bench::new(mrs(), h1(), Box::new(NextLayer::default()));
+    measure(criterion, "decode/on-demand+lru", 1, plain());
+    measure(criterion, "decode/h1+mrs", 1, hybrid());
+    measure(criterion, "decode/h1+mrs+h2", 1, full());
+    measure(criterion, "batch-4/h1+mrs+h2", 4, full());
+    measure(criterion, "batch-16/h1+mrs+h2", 16, full());
+    measure(criterion, "prefill-512/on-demand+lru", 512, plain());
+    measure(criterion, "prefill-512/h1+mrs", 512, hybrid());
+    measure(criterion, "prefill-512/h1+mrs+h2", 512, full());
+}
+
+criterion_group!(benches, layers);
+criterion_main!(benches);

@@ -1,0 +1,85 @@
+//! Which expert to fetch before it is asked for: one trait, one guess per file.
+//!
+//! A prefetcher only names candidates. Whether one is fetched is the scheduler's decision, and it
+//! does so only into idle link time (M4), never evicts a resident for a guess, and never while a
+//! demanded expert waits.
+//!
+//! Files in reading order:
+//! - [`none`]: no guesses.
+//! - [`previous_token`]: what the last token used in the coming layers.
+//! - [`next_layer`]: predicted loads, ranked by what each would save (H2).
+//! - [`prefill_counted`]: the experts most used in prefill, before decode begins (G4).
+//! - [`refill`]: what was missed, when the cache's policy wants it.
+
+use motley_trace::ExpertKey;
+
+use crate::work::{Costs, LayerWork, Phase};
+
+pub mod next_layer;
+pub mod none;
+pub mod prefill_counted;
+pub mod previous_token;
+pub mod refill;
+
+pub use next_layer::NextLayer;
+pub use none::NoPrefetch;
+pub use prefill_counted::PrefillCounted;
+pub use previous_token::PreviousToken;
+pub use refill::Refill;
+
+/// Loads a coming layer is expected to have, from its gate on the current hidden state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prediction {
+    /// The coming layer.
+    pub layer: u16,
+    /// (expert, tokens), each expert once.
+    pub loads: Vec<(u16, u32)>,
+}
+
+/// An expert worth fetching.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Candidate {
+    /// It may be needed soon. It never evicts: it takes a free slot or a staging buffer.
+    Guess(ExpertKey),
+    /// It was needed just now and computed at home. It may evict what the policy ranks lower.
+    Refill(ExpertKey),
+}
+
+impl Candidate {
+    /// The expert.
+    pub fn key(self) -> ExpertKey {
+        let (Self::Guess(key) | Self::Refill(key)) = self;
+        key
+    }
+}
+
+/// What a prefetcher may look at.
+pub struct PrefetchView<'a> {
+    /// The layer just routed.
+    pub layer: u16,
+    /// Layers of the model.
+    pub layers: u16,
+    /// Prefill or decode.
+    pub phase: Phase,
+    /// Predictions for the coming layers, nearest first; empty when nobody makes any.
+    pub predictions: &'a [Prediction],
+    /// What things cost.
+    pub costs: &'a Costs,
+    /// Whether an expert is in the fast tier or on its way.
+    pub is_near: &'a dyn Fn(ExpertKey) -> bool,
+}
+
+/// Names experts worth fetching.
+///
+/// Required: [`name`](Self::name) and [`candidates`](Self::candidates).
+pub trait Prefetcher: Send {
+    /// Short lower-case name for tables and flags.
+    fn name(&self) -> &'static str;
+
+    /// Appends candidates to `out`, best first. Asked at most once per layer, when the link is
+    /// idle. Those near already are passed over.
+    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>);
+
+    /// (optional) A layer has been routed. Defaults to nothing.
+    fn on_routed(&mut self, _work: &LayerWork<'_>) {}
+}

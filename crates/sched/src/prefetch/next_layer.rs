@@ -1,0 +1,144 @@
+//! H2: for every expert the coming layers are predicted to need, run the timelines (H1) with it
+//! resident and without; fetch by the largest saving.
+//!
+//! Cost: experts of equal load on one lane save equally much, so H1 runs once per distinct load:
+//! twice per layer in decode. At most [`MAX_CANDIDATES`] are tried per layer. Where a layer has
+//! more than [`LARGE_LAYER`] active experts fewer are tried, and of the next layer only.
+
+use motley_trace::ExpertKey;
+
+use super::{Candidate, Prediction, PrefetchView, Prefetcher};
+use crate::timeline::Timelines;
+use crate::work::{LayerWork, Presence, WorkItem};
+
+/// Candidates tried per predicted layer, highest predicted load first.
+pub const MAX_CANDIDATES: usize = 8;
+/// The same in a layer of more than [`LARGE_LAYER`] active experts.
+pub const MAX_CANDIDATES_LARGE: usize = 2;
+/// How many layers ahead are looked at; the source looks three ahead.
+pub const MAX_LAYERS: usize = 3;
+
+/// Active experts from which a layer counts as large: prefill of a chunk.
+pub const LARGE_LAYER: usize = 32;
+
+/// Ranks predicted experts by what they would save.
+#[derive(Debug, Default)]
+pub struct NextLayer {
+    timelines: Timelines,
+    items: Vec<WorkItem>,
+    absent: Vec<usize>,
+    gains: Vec<(u64, ExpertKey)>,
+}
+
+impl NextLayer {
+    fn score(&mut self, view: &PrefetchView<'_>, prediction: &Prediction) {
+        self.items.clear();
+        self.items.extend(prediction.loads.iter().map(|&(expert, tokens)| {
+            let near = (view.is_near)(ExpertKey::new(prediction.layer, expert));
+            let presence = if near { Presence::Resident } else { Presence::Absent };
+            WorkItem { expert, tokens: tokens.max(1), presence }
+        }));
+        self.absent.clear();
+        self.absent.extend((0..self.items.len()).filter(|&i| !self.items[i].is_near()));
+        if self.absent.is_empty() {
+            return;
+        }
+        let order = |&i: &usize| {
+            let WorkItem { expert, tokens, .. } = self.items[i];
+            (std::cmp::Reverse(tokens), view.costs.lane_of(expert), expert)
+        };
+        self.absent.sort_unstable_by_key(order);
+        let large = self.items.len() > LARGE_LAYER;
+        self.absent.truncate(if large { MAX_CANDIDATES_LARGE } else { MAX_CANDIDATES });
+        let without = self.makespan(view, prediction.layer);
+        let mut known: Option<((u32, u16), u64)> = None;
+        for at in 0..self.absent.len() {
+            let i = self.absent[at];
+            let WorkItem { expert, tokens, .. } = self.items[i];
+            let like = (tokens, view.costs.lane_of(expert));
+            let gain = match known {
+                Some((same, gain)) if same == like => gain,
+                _ => {
+                    self.items[i].presence = Presence::Resident;
+                    let with = self.makespan(view, prediction.layer);
+                    self.items[i].presence = Presence::Absent;
+                    without.since(with).0
+                }
+            };
+            known = Some((like, gain));
+            self.gains.push((gain, ExpertKey::new(prediction.layer, expert)));
+        }
+    }
+
+    fn makespan(&mut self, view: &PrefetchView<'_>, layer: u16) -> motley_cost::Nanos {
+        self.timelines.makespan(&LayerWork {
+            layer,
+            phase: view.phase,
+            tokens: 1,
+            items: &self.items,
+            costs: view.costs,
+            link_free_in: motley_cost::Nanos::ZERO,
+        })
+    }
+}
+
+impl Prefetcher for NextLayer {
+    fn name(&self) -> &'static str {
+        "next-layer"
+    }
+
+    fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
+        self.gains.clear();
+        let is_large = |prediction: &Prediction| prediction.loads.len() > LARGE_LAYER;
+        let layers = if view.predictions.iter().any(is_large) { 1 } else { MAX_LAYERS };
+        for prediction in view.predictions.iter().take(layers) {
+            self.score(view, prediction);
+        }
+        self.gains.retain(|(gain, _)| *gain > 0);
+        // The nearer layer first among equals: its prediction is the better one.
+        self.gains.sort_unstable_by_key(|&(gain, key)| (std::cmp::Reverse(gain), key));
+        out.extend(self.gains.iter().map(|(_, key)| Candidate::Guess(*key)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use motley_cost::{ComputeCost, TransferCost};
+
+    use super::*;
+    use crate::work::{Costs, Homes, Layout, Phase};
+
+    #[test]
+    fn the_expert_that_saves_most_comes_first_and_useless_ones_do_not_come() {
+        let costs = Costs {
+            fast: ComputeCost::constant(1.0),
+            home: Some(Homes {
+                units: 1,
+                layout: Layout::Whole,
+                unit: ComputeCost { launch_us: 0.0, per_token_us: 2.0, floor_us: 0.0 },
+                entry_us: 0.0,
+                entry_per_token_us: 0.0,
+            }),
+            link: TransferCost { latency_us: 100.0, per_byte_us: 0.0 },
+            expert_bytes: 1,
+        };
+        let predictions = [
+            Prediction { layer: 1, loads: vec![(0, 1), (1, 3)] },
+            Prediction { layer: 2, loads: vec![(5, 9)] },
+        ];
+        let view = PrefetchView {
+            layer: 0,
+            layers: 4,
+            phase: Phase::Decode,
+            predictions: &predictions,
+            costs: &costs,
+            is_near: &|key| key == ExpertKey::new(1, 7),
+        };
+        let mut out = Vec::new();
+        NextLayer::default().candidates(&view, &mut out);
+        // Savings: 18 - 1 for (2, 5); 8 - 2 for (1, 1); 8 - 6 for (1, 0).
+        let expected =
+            [(2, 5), (1, 1), (1, 0)].map(|(l, e)| Candidate::Guess(ExpertKey::new(l, e)));
+        assert_eq!(out, expected);
+    }
+}

@@ -1,0 +1,171 @@
+//! Which of the regimes a machine is in for a model, and the costs that follow. Reads
+//! descriptions; measures nothing.
+//!
+//! | regime | fast tier | slow tier | home units |
+//! |---|---|---|---|
+//! | hybrid | GPU memory | RAM | the CPU |
+//! | beyond RAM | RAM | disk | none |
+//! | near data | GPU memory | memory modules | one per module |
+//! | one memory | all of it | none | none |
+
+use motley_cost::{ComputeCost, Efficiency, ExpertShape, TransferCost};
+use motley_machine::{Device, DeviceKind, Link, Machine};
+
+use crate::work::{Costs, Homes, Layout};
+
+/// Where a model's experts live and who can compute them there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Regime {
+    /// Experts in RAM beside a GPU with memory of its own.
+    Hybrid,
+    /// Experts on disk, a part of them in RAM.
+    BeyondRam,
+    /// Experts in memory modules that compute, beside a GPU.
+    NearData,
+    /// Everything fits the memory of one unit.
+    OneMemory,
+}
+
+/// Why a machine cannot run experts of this total size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegimeError {
+    /// A device the regime needs is not described.
+    #[error("machine {machine} has no {kind:?} device")]
+    NoDevice {
+        /// The machine.
+        machine: String,
+        /// What it lacks.
+        kind: DeviceKind,
+    },
+    /// A link the regime needs is not described.
+    #[error("machine {machine} has no link from {from} to {to}")]
+    NoLink {
+        /// The machine.
+        machine: String,
+        /// Device the bytes are on.
+        from: String,
+        /// Device that needs them.
+        to: String,
+    },
+}
+
+impl Regime {
+    /// The regime of `machine` for experts of `expert_bytes` in total, with `spare` of its memory
+    /// (0 to 1) left to everything else.
+    pub fn of(machine: &Machine, expert_bytes: u64, spare: f64) -> Self {
+        let room = |kind: DeviceKind| {
+            let memory = machine.first(kind).map_or(0, Device::total_memory_bytes);
+            (memory as f64 * (1.0 - spare)) as u64
+        };
+        let gpu = room(DeviceKind::Gpu);
+        if expert_bytes <= gpu.max(if gpu == 0 { room(DeviceKind::Cpu) } else { 0 }) {
+            Self::OneMemory
+        } else if expert_bytes <= room(DeviceKind::NearData) {
+            Self::NearData
+        } else if expert_bytes <= room(DeviceKind::Cpu) {
+            Self::Hybrid
+        } else {
+            Self::BeyondRam
+        }
+    }
+
+    /// The costs of one expert in this regime.
+    pub fn costs(
+        self,
+        machine: &Machine,
+        shape: &ExpertShape,
+        efficiency: Efficiency,
+    ) -> Result<Costs, RegimeError> {
+        let of = |kind| {
+            let device = machine.first(kind);
+            device.ok_or_else(|| RegimeError::NoDevice { machine: machine.name.clone(), kind })
+        };
+        let compute = |device: &Device| ComputeCost::derive(device, shape, efficiency);
+        let transfer = |link: &Link| TransferCost::derive(link, efficiency);
+        let (fast, link, home) = match self {
+            Self::Hybrid => {
+                let (gpu, cpu) = (of(DeviceKind::Gpu)?, of(DeviceKind::Cpu)?);
+                let link = transfer(link(machine, cpu, gpu)?);
+                (gpu, link, Some(homes(1, compute(cpu), 0.0)))
+            }
+            Self::NearData => {
+                let (gpu, near) = (of(DeviceKind::Gpu)?, of(DeviceKind::NearData)?);
+                let link = transfer(link(machine, near, gpu)?);
+                // One row to every unit and their sum back (G2).
+                let row_us = link.us(shape.row_bytes(2)) * f64::from(near.count + 1);
+                (gpu, link, Some(homes(near.count as u16, compute(near), row_us)))
+            }
+            Self::BeyondRam => {
+                let (cpu, disk) = (of(DeviceKind::Cpu)?, of(DeviceKind::Disk)?);
+                (cpu, transfer(link(machine, disk, cpu)?), None)
+            }
+            Self::OneMemory => {
+                let unit = of(DeviceKind::Gpu).or_else(|_| of(DeviceKind::Cpu))?;
+                // Nothing is ever loaded; a copy inside the memory stands in for the link.
+                (unit, TransferCost::new(0.0, unit.bandwidth_gb_per_s), None)
+            }
+        };
+        Ok(Costs { fast: compute(fast), home, link, expert_bytes: shape.bytes })
+    }
+}
+
+fn homes(units: u16, unit: ComputeCost, entry_us: f64) -> Homes {
+    let layout = if units > 1 { Layout::Split } else { Layout::Whole };
+    Homes { units, layout, unit, entry_us, entry_per_token_us: 0.0 }
+}
+
+fn link<'a>(machine: &'a Machine, from: &Device, to: &Device) -> Result<&'a Link, RegimeError> {
+    machine.link(&from.name, &to.name).ok_or_else(|| RegimeError::NoLink {
+        machine: machine.name.clone(),
+        from: from.name.clone(),
+        to: to.name.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn regime(name: &str, gib: u64) -> Regime {
+        Regime::of(&motley_machine::find(name).unwrap(), gib * GIB, 0.2)
+    }
+
+    #[test]
+    fn the_size_of_the_model_decides() {
+        let sizes = [10, 40, 60];
+        let of = |name: &str| sizes.map(|gib| regime(name, gib));
+        assert_eq!(
+            of("desktop-24gb-gpu"),
+            [Regime::OneMemory, Regime::Hybrid, Regime::BeyondRam],
+            "24 GB of VRAM, 64 GB of RAM"
+        );
+        assert_eq!(of("mac-64gb"), [Regime::OneMemory, Regime::OneMemory, Regime::BeyondRam]);
+        assert_eq!(regime("rtx5080-i7-14700-ndp4", 60), Regime::NearData);
+        assert_eq!(regime("this", 30), Regime::BeyondRam);
+    }
+
+    #[test]
+    fn costs_follow_the_regime() {
+        let shape = ExpertShape::new(2048, 768, 4.5);
+        let machine = motley_machine::find("desktop-24gb-gpu").unwrap();
+        let costs = |regime: Regime| regime.costs(&machine, &shape, Efficiency::USUAL);
+        let hybrid = costs(Regime::Hybrid).unwrap();
+        assert_eq!(hybrid.lanes(), 1);
+        assert!(hybrid.fast.us(1) < hybrid.home.unwrap().unit.us(1));
+        let beyond = costs(Regime::BeyondRam).unwrap();
+        assert_eq!((beyond.lanes(), beyond.expert_bytes), (0, shape.bytes));
+        let missing = costs(Regime::NearData).unwrap_err();
+        assert!(missing.to_string().contains("NearData"), "{missing}");
+    }
+
+    #[test]
+    fn near_data_units_share_every_expert() {
+        let machine = motley_machine::find("rtx5080-i7-14700-ndp6").unwrap();
+        let shape = ExpertShape::new(2048, 768, 16.0);
+        let costs = Regime::NearData.costs(&machine, &shape, Efficiency::PEAK).unwrap();
+        assert_eq!((costs.lanes(), costs.home.unwrap().units), (1, 6));
+    }
+}

@@ -1,0 +1,446 @@
+//! The state machine that runs one layer after another: events in, actions out.
+//!
+//! It holds no clock, thread, file or byte. The simulator and the engine drive the same one:
+//!
+//! ```text
+//!   on_routed(now, routing) ─┐                      ┌─▶ Load     start a transfer
+//!   on_loaded(now, key, ok) ─┼─▶ Scheduler ──poll──▶┼─▶ Compute  start a computation
+//!   on_computed(now, key, u) ┘     _action(now)     ├─▶ Release  bytes are no longer needed
+//!                                                   └─▶ Exchange two buffers change roles
+//! ```
+//!
+//! After every event the driver polls until there is no action. A unit has one computation at a
+//! time; the link has at most [`Limits::loads_in_flight`]. A layer is finished when
+//! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
+//!
+//! Modules in reading order:
+//! - `layer`: the items of the current layer and the queues of its lanes.
+//! - [`places`]: cache slots and staging, leases on them, what is under way.
+//! - [`idle`]: measured idle link time as a budget for prefetches (M4).
+
+use motley_cost::Nanos;
+use motley_trace::{ExpertGrid, ExpertKey};
+
+use crate::cache::{ExpertCache, Routed, SlotId};
+use crate::prefetch::{Candidate, Prediction, PrefetchView, Prefetcher};
+use crate::strategy::Strategy;
+use crate::work::{Costs, LayerPlan, LayerWork, Phase, Presence, Share, Unit, WorkItem};
+
+pub mod idle;
+mod layer;
+pub mod places;
+
+use idle::IdleLink;
+use layer::Layer;
+use places::Places;
+pub use places::{Place, Purpose};
+
+/// Named limits of one scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Transfers handed out and not yet reported back.
+    pub loads_in_flight: u16,
+    /// Buffers beside the cache for experts that do not stay; at least 1.
+    pub staging_slots: u16,
+    /// How many of them guesses may hold; at least one is always left for demand.
+    pub prefetch_slots: u16,
+    /// Attempts at loading one expert before it is computed at home or given up.
+    pub load_attempts: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { loads_in_flight: 2, staging_slots: 8, prefetch_slots: 6, load_attempts: 8 }
+    }
+}
+
+/// What the driver is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Bring (a part of) an expert to a place in the fast tier.
+    Load {
+        /// The expert.
+        key: ExpertKey,
+        /// The part of it.
+        share: Share,
+        /// Where to.
+        place: Place,
+        /// Demanded or guessed.
+        purpose: Purpose,
+    },
+    /// Compute (a part of) an expert for the tokens routed to it.
+    Compute {
+        /// The expert.
+        key: ExpertKey,
+        /// The part of it.
+        share: Share,
+        /// Who computes.
+        unit: Unit,
+        /// Where its bytes are; `None` on a home unit, which has them.
+        place: Option<Place>,
+        /// Tokens routed to it.
+        tokens: u32,
+        /// Tokens of the pass when the lane has to pay its entry for this layer first.
+        enters: Option<u32>,
+    },
+    /// Two buffers of the fast tier change roles; no bytes move.
+    Exchange {
+        /// Expert whose buffer becomes a cache slot.
+        key: ExpertKey,
+        /// Its staging buffer so far, free afterwards.
+        staging: u16,
+        /// The slot.
+        slot: SlotId,
+    },
+    /// The expert's bytes at this place are no longer needed.
+    Release {
+        /// The expert.
+        key: ExpertKey,
+        /// Where it was.
+        place: Place,
+    },
+}
+
+/// One routed layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Routing<'a> {
+    /// Layer, tokens, experts, loads and scores.
+    pub routed: Routed<'a>,
+    /// Prefill or decode.
+    pub phase: Phase,
+    /// Loads expected of the coming layers; may be empty.
+    pub predictions: &'a [Prediction],
+}
+
+/// An expert could not be loaded and has no home unit to compute it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expert {key} could not be loaded in {attempts} attempts and cannot be computed in place")]
+pub struct LoadLost {
+    /// The expert.
+    pub key: ExpertKey,
+    /// How often it was tried.
+    pub attempts: u16,
+}
+
+/// Counts since the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Routed experts over all layers.
+    pub lookups: u64,
+    /// Of them in a cache slot when routed.
+    pub hits: u64,
+    /// Of them in a staging buffer when routed, thanks to a guess.
+    pub guessed_hits: u64,
+    /// Demanded transfers handed out, repetitions included.
+    pub demand_loads: u64,
+    /// Guessed transfers handed out.
+    pub guessed_loads: u64,
+    /// Transfers that failed.
+    pub failed_loads: u64,
+    /// Experts or parts computed at home.
+    pub home_computes: u64,
+    /// Experts or parts computed on the fast unit.
+    pub fast_computes: u64,
+}
+
+/// What a scheduler is made of.
+pub struct SchedulerParts {
+    /// What things cost.
+    pub costs: Costs,
+    /// Slots, leases and the replacement policy.
+    pub cache: ExpertCache,
+    /// Who computes.
+    pub strategy: Box<dyn Strategy>,
+    /// What to fetch early.
+    pub prefetcher: Box<dyn Prefetcher>,
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// The last routed layer's predictions, kept until the link has time for a guess.
+#[derive(Debug, Default)]
+struct Outlook {
+    phase: Phase,
+    predictions: Vec<Prediction>,
+    is_new: bool,
+}
+
+impl Outlook {
+    fn take(&mut self, routing: &Routing<'_>) {
+        self.phase = routing.phase;
+        self.predictions.resize_with(routing.predictions.len(), Prediction::default);
+        for (kept, new) in self.predictions.iter_mut().zip(routing.predictions) {
+            kept.layer = new.layer;
+            kept.loads.clone_from(&new.loads);
+        }
+        self.is_new = true;
+    }
+}
+
+/// The scheduler. See the module's head for its use.
+pub struct Scheduler {
+    costs: Costs,
+    strategy: Box<dyn Strategy>,
+    prefetcher: Box<dyn Prefetcher>,
+    limits: Limits,
+    grid: ExpertGrid,
+    places: Places,
+    layer: Layer,
+    idle: IdleLink,
+    guesses: Vec<Candidate>,
+    /// What the guesses will be made from, once the link has time for one.
+    outlook: Outlook,
+    items: Vec<WorkItem>,
+    plan: LayerPlan,
+    counts: Counts,
+}
+
+impl Scheduler {
+    /// A scheduler before its first layer.
+    ///
+    /// # Panics
+    /// When the limits leave no staging buffer for demand or no transfer at all.
+    pub fn new(parts: SchedulerParts) -> Self {
+        let SchedulerParts { costs, cache, strategy, prefetcher, limits } = parts;
+        assert!(limits.staging_slots > limits.prefetch_slots, "no staging buffer for demand");
+        assert!(limits.loads_in_flight > 0 && limits.load_attempts > 0, "no transfers");
+        let grid = cache.grid();
+        Self {
+            places: Places::new(cache, limits),
+            layer: Layer::new(grid.experts, costs.lanes()),
+            idle: IdleLink::new(costs.load_time(Share::WHOLE)),
+            costs,
+            strategy,
+            prefetcher,
+            limits,
+            grid,
+            guesses: Vec::new(),
+            outlook: Outlook::default(),
+            items: Vec::new(),
+            plan: LayerPlan::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Gives slots to experts before the first layer; the driver loads them at leisure.
+    /// Experts beyond the capacity are left out.
+    pub fn preload(&mut self, keys: &[ExpertKey]) -> Vec<(ExpertKey, SlotId)> {
+        keys.iter().filter_map(|&key| Some((key, self.places.preload(key)?))).collect()
+    }
+
+    /// A layer has been routed. The previous one must be done.
+    ///
+    /// # Panics
+    /// When the previous layer is not done.
+    pub fn on_routed(&mut self, now: Nanos, routing: &Routing<'_>) {
+        assert!(self.layer.is_done(), "layer {} is not done", self.layer.number());
+        self.places.cache.on_visit(&routing.routed);
+        self.look_up(now, routing);
+        let work = LayerWork {
+            layer: routing.routed.layer,
+            phase: routing.phase,
+            tokens: routing.routed.tokens,
+            items: &self.items,
+            costs: &self.costs,
+            link_free_in: self.places.link_free_at().since(now),
+        };
+        self.plan.clear();
+        self.strategy.plan(&work, &mut self.plan);
+        self.prefetcher.on_routed(&work);
+        self.layer.begin(&work, &self.plan);
+        self.lease_residents(routing.routed.layer);
+        self.idle.observe(now, self.is_link_demanded());
+        self.guesses.clear();
+        self.outlook.take(routing);
+    }
+
+    /// A transfer has ended.
+    pub fn on_loaded(&mut self, now: Nanos, key: ExpertKey, ok: bool) -> Result<(), LoadLost> {
+        self.idle.observe(now, self.is_link_demanded());
+        let attempts = self.places.on_loaded(key, ok);
+        let wanted = self.layer.waits_for(key);
+        if ok {
+            if wanted {
+                self.layer.make_ready(key);
+            }
+            return Ok(());
+        }
+        self.counts.failed_loads += 1;
+        if !wanted {
+            return Ok(());
+        }
+        let has_home = self.costs.lanes() > 0;
+        if has_home {
+            self.layer.send_home(key, self.costs.lane_of(key.expert));
+        } else if attempts < self.limits.load_attempts {
+            self.layer.load_again(key);
+        } else {
+            return Err(LoadLost { key, attempts });
+        }
+        Ok(())
+    }
+
+    /// A computation has ended.
+    pub fn on_computed(&mut self, _now: Nanos, key: ExpertKey, unit: Unit) {
+        self.layer.on_computed(key, unit);
+        if unit == Unit::Fast {
+            self.places.after_use(key, self.strategy.keeps_loaded());
+        }
+        if self.layer.is_done() {
+            self.places.drop_unused(self.layer.number());
+        }
+    }
+
+    /// The next thing to do, if there is one now.
+    pub fn poll_action(&mut self, now: Nanos) -> Option<Action> {
+        if let Some(action) = self.places.poll() {
+            return Some(action);
+        }
+        if let Some(action) = self.poll_compute() {
+            return Some(action);
+        }
+        if self.places.in_flight() >= usize::from(self.limits.loads_in_flight) {
+            return None;
+        }
+        match self.layer.next_load() {
+            Some(key) => self.poll_demand(now, key),
+            None => self.poll_guess(now),
+        }
+    }
+
+    /// Whether every routed expert of the current layer has been computed.
+    pub fn layer_is_done(&self) -> bool {
+        self.layer.is_done()
+    }
+
+    /// Counts since the beginning.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The cache, for reports.
+    pub fn cache(&self) -> &ExpertCache {
+        &self.places.cache
+    }
+
+    /// The plan of the current layer, for `explain` and tests.
+    pub fn plan(&self) -> &LayerPlan {
+        &self.plan
+    }
+
+    /// The work of the current layer as the strategy saw it.
+    pub fn work(&self) -> &[WorkItem] {
+        &self.items
+    }
+
+    fn look_up(&mut self, now: Nanos, routing: &Routing<'_>) {
+        self.items.clear();
+        for (index, &expert) in routing.routed.experts.iter().enumerate() {
+            let key = ExpertKey::new(routing.routed.layer, expert);
+            let presence = self.places.presence(key, now);
+            self.counts.lookups += 1;
+            if presence == Presence::Resident {
+                let cached = self.places.cache.contains(key);
+                self.counts.hits += u64::from(cached);
+                self.counts.guessed_hits += u64::from(!cached);
+            }
+            self.items.push(WorkItem {
+                expert,
+                tokens: routing.routed.load(index).max(1),
+                presence,
+            });
+        }
+    }
+
+    /// Holds what this layer will use on the fast unit, so that its own loads do not evict it.
+    fn lease_residents(&mut self, layer: u16) {
+        for &i in &self.plan.fast {
+            let item = self.items[usize::from(i)];
+            if item.is_near() {
+                self.places.hold(ExpertKey::new(layer, item.expert));
+            }
+        }
+    }
+
+    /// Asks the prefetcher, once per layer and only when a guess could start.
+    fn make_guesses(&mut self) {
+        let places = &self.places;
+        let view = PrefetchView {
+            layer: self.layer.number(),
+            layers: self.grid.layers,
+            phase: self.outlook.phase,
+            predictions: &self.outlook.predictions,
+            costs: &self.costs,
+            is_near: &|key| places.is_near(key),
+        };
+        self.prefetcher.candidates(&view, &mut self.guesses);
+        self.guesses.reverse();
+        self.outlook.is_new = false;
+    }
+
+    fn is_link_demanded(&self) -> bool {
+        self.layer.next_load().is_some() || self.places.demand_in_flight()
+    }
+
+    fn poll_compute(&mut self) -> Option<Action> {
+        let start = self.layer.next_compute()?;
+        let place = match start.unit {
+            Unit::Fast => self.places.place_of(start.key),
+            Unit::Home(_) => None,
+        };
+        match start.unit {
+            Unit::Fast => self.counts.fast_computes += 1,
+            Unit::Home(_) => self.counts.home_computes += 1,
+        }
+        Some(Action::Compute {
+            key: start.key,
+            share: start.share,
+            unit: start.unit,
+            place,
+            tokens: start.tokens,
+            enters: start.enters,
+        })
+    }
+
+    fn poll_demand(&mut self, now: Nanos, key: ExpertKey) -> Option<Action> {
+        let share = self.layer.share_of(key);
+        let keep = self.strategy.keeps_loaded() && share == Share::WHOLE;
+        let place = self.places.make_room(key, keep)?;
+        self.layer.load_started();
+        self.counts.demand_loads += 1;
+        let took = self.costs.load_time(share);
+        self.places.on_load_started(now + took, key, share, Purpose::Demand);
+        // An eviction is told before the load that takes its slot.
+        let load = Action::Load { key, share, place, purpose: Purpose::Demand };
+        self.places.after_releases(load)
+    }
+
+    fn poll_guess(&mut self, now: Nanos) -> Option<Action> {
+        self.idle.observe(now, self.is_link_demanded());
+        if self.places.in_flight() > 0 || !self.idle.allows_guess() {
+            return None;
+        }
+        if self.outlook.is_new {
+            self.make_guesses();
+        }
+        while let Some(candidate) = self.guesses.pop() {
+            let key = candidate.key();
+            if self.places.is_near(key) {
+                continue;
+            }
+            let room = match candidate {
+                Candidate::Guess(key) => self.places.make_room_for_guess(key),
+                Candidate::Refill(key) => self.places.make_room_for_refill(key),
+            };
+            let Some(place) = room else { continue };
+            let took = self.costs.load_time(Share::WHOLE);
+            self.idle.on_guess();
+            self.counts.guessed_loads += 1;
+            self.places.on_load_started(now + took, key, Share::WHOLE, Purpose::Guess);
+            let purpose = Purpose::Guess;
+            let load = Action::Load { key, share: Share::WHOLE, place, purpose };
+            return self.places.after_releases(load);
+        }
+        None
+    }
+}

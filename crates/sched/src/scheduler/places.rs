@@ -1,0 +1,308 @@
+//! Where experts are in the fast tier: cache slots, staging buffers, and what is on its way.
+//! Gives out leases and room; chooses neither who computes nor what to fetch.
+//!
+//! ```text
+//!                demand, may stay            used, may stay
+//!   link ──────────────────────▶ cache slot ◀────────────── staging buffer ◀── link
+//!                                              (Exchange)     demand that does not stay,
+//!                                                             parts, guesses
+//! ```
+//!
+//! A guess never evicts: it takes a free slot or a staging buffer of its share.
+
+use std::collections::VecDeque;
+
+use motley_cost::Nanos;
+use motley_trace::ExpertKey;
+
+use super::{Action, Limits};
+use crate::cache::{ExpertCache, Lease, SlotId};
+use crate::work::{Presence, Share};
+
+/// A buffer of the fast tier that holds one expert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A slot of the cache.
+    Cache(SlotId),
+    /// A staging buffer.
+    Staging(u16),
+}
+
+/// Why something is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A routed expert waits for it.
+    Demand,
+    /// It may be needed soon.
+    Guess,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    key: ExpertKey,
+    purpose: Purpose,
+    ends: Nanos,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Staged {
+    key: ExpertKey,
+    here: bool,
+    guessed: bool,
+    share: Share,
+}
+
+pub(super) struct Places {
+    pub(super) cache: ExpertCache,
+    limits: Limits,
+    staging: Vec<Option<Staged>>,
+    flights: Vec<Flight>,
+    leases: Vec<Lease>,
+    /// Failed attempts of demanded experts of this layer.
+    failures: Vec<(ExpertKey, u16)>,
+    outbox: VecDeque<Action>,
+    link_free_at: Nanos,
+}
+
+impl Places {
+    pub(super) fn new(cache: ExpertCache, limits: Limits) -> Self {
+        Self {
+            cache,
+            limits,
+            staging: vec![None; usize::from(limits.staging_slots)],
+            flights: Vec::new(),
+            leases: Vec::new(),
+            failures: Vec::new(),
+            outbox: VecDeque::new(),
+            link_free_at: Nanos::ZERO,
+        }
+    }
+
+    pub(super) fn preload(&mut self, key: ExpertKey) -> Option<SlotId> {
+        let free = matches!(self.cache.victim_for(key), Ok(None));
+        let lease = if free { self.cache.admit(key).ok()?.lease } else { return None };
+        let slot = lease.slot();
+        self.cache.release(lease);
+        Some(slot)
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Action> {
+        self.outbox.pop_front()
+    }
+
+    /// Hands out releases first and `action` after them.
+    pub(super) fn after_releases(&mut self, action: Action) -> Option<Action> {
+        self.outbox.push_back(action);
+        self.outbox.pop_front()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    pub(super) fn demand_in_flight(&self) -> bool {
+        self.flights.iter().any(|flight| flight.purpose == Purpose::Demand)
+    }
+
+    pub(super) fn link_free_at(&self) -> Nanos {
+        if self.flights.is_empty() { Nanos::ZERO } else { self.link_free_at }
+    }
+
+    pub(super) fn is_near(&self, key: ExpertKey) -> bool {
+        self.cache.contains(key) || self.staged(key).is_some()
+    }
+
+    pub(super) fn presence(&self, key: ExpertKey, now: Nanos) -> Presence {
+        if let Some(flight) = self.flights.iter().find(|flight| flight.key == key) {
+            return Presence::Arriving(flight.ends.since(now));
+        }
+        if self.is_near(key) { Presence::Resident } else { Presence::Absent }
+    }
+
+    pub(super) fn place_of(&self, key: ExpertKey) -> Option<Place> {
+        let staged = self.staged(key).map(|at| Place::Staging(at as u16));
+        staged.or_else(|| self.cache.slot(key).map(Place::Cache))
+    }
+
+    /// Keeps a near expert where it is until [`Self::after_use`].
+    pub(super) fn hold(&mut self, key: ExpertKey) {
+        if let Some(at) = self.staged(key) {
+            if let Some(staged) = &mut self.staging[at] {
+                staged.guessed = false;
+            }
+        } else if let Some(lease) = self.cache.lease(key) {
+            self.leases.push(lease);
+        }
+    }
+
+    /// Room for a demanded expert: a slot if it may stay, else a staging buffer.
+    pub(super) fn make_room(&mut self, key: ExpertKey, keep: bool) -> Option<Place> {
+        if keep && let Some(place) = self.admit(key) {
+            return Some(place);
+        }
+        self.stage(key, false).or_else(|| self.take_from_guess(key))
+    }
+
+    fn admit(&mut self, key: ExpertKey) -> Option<Place> {
+        let admitted = self.cache.admit(key).ok()?;
+        let place = Place::Cache(admitted.lease.slot());
+        if let Some(evicted) = admitted.evicted {
+            self.outbox.push_back(Action::Release { key: evicted, place });
+        }
+        self.leases.push(admitted.lease);
+        Some(place)
+    }
+
+    /// Room for a guess: a free slot, or a staging buffer while guesses hold few enough.
+    pub(super) fn make_room_for_guess(&mut self, key: ExpertKey) -> Option<Place> {
+        if matches!(self.cache.victim_for(key), Ok(None)) {
+            return self.admit(key);
+        }
+        let held = self.staging.iter().flatten().filter(|staged| staged.guessed).count();
+        if held >= usize::from(self.limits.prefetch_slots) {
+            return None;
+        }
+        self.stage(key, true)
+    }
+
+    /// Room for an expert the policy may rank above a resident: a slot, or nothing.
+    pub(super) fn make_room_for_refill(&mut self, key: ExpertKey) -> Option<Place> {
+        let victim = self.cache.victim_for(key).ok()?;
+        let ranks = self.cache.ranks();
+        if victim.is_some_and(|victim| ranks.get(key) <= ranks.get(victim)) {
+            return None;
+        }
+        self.admit(key)
+    }
+
+    pub(super) fn on_load_started(
+        &mut self,
+        ends: Nanos,
+        key: ExpertKey,
+        share: Share,
+        purpose: Purpose,
+    ) {
+        self.link_free_at = self.link_free_at().max(ends);
+        self.flights.push(Flight { key, purpose, ends });
+        if let Some(at) = self.staged(key)
+            && let Some(staged) = &mut self.staging[at]
+        {
+            staged.share = share;
+        }
+    }
+
+    /// Ends a transfer; returns how often `key` has failed in this layer.
+    ///
+    /// # Panics
+    /// When no transfer of `key` was handed out: a driver's error.
+    pub(super) fn on_loaded(&mut self, key: ExpertKey, ok: bool) -> u16 {
+        let at = self.flights.iter().position(|flight| flight.key == key);
+        let flight = self.flights.swap_remove(at.expect("a transfer that was handed out"));
+        if !ok {
+            return self.fail(key);
+        }
+        if let Some(at) = self.staged(key) {
+            if let Some(staged) = &mut self.staging[at] {
+                staged.here = true;
+            }
+        } else if flight.purpose == Purpose::Guess {
+            self.end_lease(key);
+        }
+        0
+    }
+
+    /// The fast unit is done with an expert: give back its lease; a staged one stays if it may.
+    pub(super) fn after_use(&mut self, key: ExpertKey, keep: bool) {
+        let Some(at) = self.staged(key) else {
+            self.end_lease(key);
+            return;
+        };
+        let whole = self.staging[at].is_some_and(|staged| staged.share == Share::WHOLE);
+        self.staging[at] = None;
+        if keep
+            && whole
+            && let Ok(admitted) = self.cache.admit(key)
+        {
+            let slot = admitted.lease.slot();
+            self.cache.release(admitted.lease);
+            if let Some(evicted) = admitted.evicted {
+                let place = Place::Cache(slot);
+                self.outbox.push_back(Action::Release { key: evicted, place });
+            }
+            self.outbox.push_back(Action::Exchange { key, staging: at as u16, slot });
+        } else {
+            self.outbox.push_back(Action::Release { key, place: Place::Staging(at as u16) });
+        }
+    }
+
+    /// A layer is over: guesses for it were wrong, failures are forgotten.
+    pub(super) fn drop_unused(&mut self, layer: u16) {
+        self.failures.clear();
+        for at in 0..self.staging.len() {
+            if let Some(staged) = self.staging[at]
+                && staged.here
+                && staged.key.layer == layer
+            {
+                self.drop_staged(at, staged.key);
+            }
+        }
+    }
+
+    /// Undoes a failed transfer: the room is given back.
+    fn fail(&mut self, key: ExpertKey) -> u16 {
+        let place = self.place_of(key);
+        if let Some(at) = self.staged(key) {
+            self.staging[at] = None;
+        } else {
+            while self.end_lease(key) {}
+            self.cache.evict(key);
+        }
+        if let Some(place) = place {
+            self.outbox.push_back(Action::Release { key, place });
+        }
+        match self.failures.iter_mut().find(|(failed, _)| *failed == key) {
+            Some((_, attempts)) => {
+                *attempts += 1;
+                *attempts
+            }
+            None => {
+                self.failures.push((key, 1));
+                1
+            }
+        }
+    }
+
+    /// One lease on `key` ends; false when there is none.
+    fn end_lease(&mut self, key: ExpertKey) -> bool {
+        let Some(at) = self.leases.iter().position(|lease| lease.key() == key) else {
+            return false;
+        };
+        let lease = self.leases.swap_remove(at);
+        self.cache.release(lease);
+        true
+    }
+
+    fn stage(&mut self, key: ExpertKey, guessed: bool) -> Option<Place> {
+        let at = self.staging.iter().position(Option::is_none)?;
+        self.staging[at] = Some(Staged { key, here: false, guessed, share: Share::WHOLE });
+        Some(Place::Staging(at as u16))
+    }
+
+    /// Demand may have the buffer of a guess that has arrived.
+    fn take_from_guess(&mut self, key: ExpertKey) -> Option<Place> {
+        let idle = |staged: &Option<Staged>| staged.is_some_and(|s| s.guessed && s.here);
+        let at = self.staging.iter().position(idle)?;
+        let guess = self.staging[at]?.key;
+        self.drop_staged(at, guess);
+        self.stage(key, false)
+    }
+
+    fn drop_staged(&mut self, at: usize, key: ExpertKey) {
+        self.staging[at] = None;
+        self.outbox.push_back(Action::Release { key, place: Place::Staging(at as u16) });
+    }
+
+    fn staged(&self, key: ExpertKey) -> Option<usize> {
+        self.staging.iter().position(|staged| staged.is_some_and(|s| s.key == key))
+    }
+}

@@ -1,0 +1,381 @@
+//! A small physical world: buffers with contents, units and a link that are busy or not. It
+//! carries out every action and panics when one is impossible.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use motley_cost::{ComputeCost, Nanos, TransferCost};
+use motley_sched::bound::{lower_bound, work_bound};
+use motley_sched::cache::lfu::Lfu;
+use motley_sched::cache::lru::Lru;
+use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};
+use motley_sched::prefetch::{
+    NextLayer, NoPrefetch, Prediction, Prefetcher, PrefillCounted, PreviousToken, Refill,
+};
+use motley_sched::strategy::{
+    Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, TimelineStrategy,
+};
+use motley_sched::{
+    Action, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Purpose, Routing, Scheduler,
+    SchedulerParts, Share, Strategy, Unit,
+};
+use motley_trace::{ExpertGrid, ExpertKey};
+
+/// One random world.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) seed: u64,
+    pub(crate) layers: u16,
+    pub(crate) experts: u16,
+    pub(crate) top_k: u16,
+    pub(crate) tokens: u32,
+    pub(crate) strategy: usize,
+    pub(crate) prefetcher: usize,
+    pub(crate) cache: usize,
+    pub(crate) cache_share: f64,
+    /// 0 hybrid, 1 beyond RAM, 2 near-data with whole experts, 3 near-data with split experts.
+    pub(crate) regime: usize,
+    pub(crate) fast_us: f64,
+    pub(crate) home_us: f64,
+    pub(crate) load_us: f64,
+    pub(crate) fails: f64,
+    pub(crate) slow: f64,
+    pub(crate) passes: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) pairs_routed: u64,
+    pub(crate) pairs_computed: u64,
+    pub(crate) lost: u64,
+    pub(crate) failed_loads: u64,
+    /// (took, lower bound) of each layer.
+    pub(crate) layers: Vec<(Nanos, Nanos)>,
+    pub(crate) actions: Vec<Action>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Loaded(ExpertKey, bool),
+    Computed(ExpertKey, Unit),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Content {
+    key: ExpertKey,
+    share: Share,
+    here: bool,
+}
+
+struct World<'a> {
+    case: &'a Case,
+    costs: Costs,
+    random: fastrand::Rng,
+    now: Nanos,
+    link_free: Nanos,
+    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    buffers: BTreeMap<Place, Content>,
+    most_buffers: usize,
+    /// The slot whose expert was sent away last, with its bytes there.
+    evicted: Option<Place>,
+    busy: BTreeMap<Unit, ExpertKey>,
+    /// Shares computed in this layer, and for how many tokens.
+    computed: BTreeMap<ExpertKey, (f64, u32)>,
+    outcome: Outcome,
+}
+
+const LIMITS: Limits =
+    Limits { loads_in_flight: 2, staging_slots: 3, prefetch_slots: 2, load_attempts: 24 };
+
+/// Runs a case to its end or to the first lost expert.
+pub(crate) fn run(case: &Case) -> Outcome {
+    let costs = costs(case);
+    let grid = ExpertGrid { layers: case.layers, experts: case.experts };
+    let capacity = match case.seed % 2 {
+        0 => Capacity::global_share(grid, case.cache_share),
+        _ => Capacity::per_layer_share(grid, case.cache_share),
+    };
+    let slots = capacity.total();
+    let policy: Box<dyn CachePolicy> = match case.cache {
+        0 => Box::new(Lru::new()),
+        _ => Box::new(Lfu::new(grid)),
+    };
+    let mut scheduler = Scheduler::new(SchedulerParts {
+        costs,
+        cache: ExpertCache::new(grid, capacity, policy),
+        strategy: strategy(case.strategy),
+        prefetcher: prefetcher(case.prefetcher, grid),
+        limits: LIMITS,
+    });
+    let mut world = World {
+        case,
+        costs,
+        random: fastrand::Rng::with_seed(case.seed),
+        now: Nanos::ZERO,
+        link_free: Nanos::ZERO,
+        events: BinaryHeap::new(),
+        buffers: BTreeMap::new(),
+        most_buffers: slots as usize + usize::from(LIMITS.staging_slots),
+        evicted: None,
+        busy: BTreeMap::new(),
+        computed: BTreeMap::new(),
+        outcome: Outcome::default(),
+    };
+    if case.cache == 2 {
+        world.preload(&mut scheduler, &LayerSplit::residents(grid, slots));
+    }
+    world.run(&mut scheduler);
+    world.outcome
+}
+
+impl World<'_> {
+    fn preload(&mut self, scheduler: &mut Scheduler, keys: &[ExpertKey]) {
+        for (key, slot) in scheduler.preload(keys) {
+            let content = Content { key, share: Share::WHOLE, here: true };
+            assert!(self.buffers.insert(Place::Cache(slot), content).is_none());
+        }
+    }
+
+    fn run(&mut self, scheduler: &mut Scheduler) {
+        for pass in 0..self.case.passes {
+            let phase = if pass == 0 { Phase::Prefill } else { Phase::Decode };
+            for layer in 0..self.case.layers {
+                self.now += Nanos::from_us(self.random.f64() * 30.0);
+                if !self.deliver_until_now(scheduler) {
+                    return;
+                }
+                let loads = self.route(phase);
+                let routed_at = self.now;
+                self.on_routed(scheduler, layer, phase, &loads);
+                let bound = self.bound(scheduler, layer, phase);
+                while !scheduler.layer_is_done() {
+                    if !self.step(scheduler) {
+                        return;
+                    }
+                }
+                self.check_layer(layer, &loads);
+                self.outcome.layers.push((self.now - routed_at, bound));
+            }
+        }
+    }
+
+    /// A random routing: `tokens` tokens with `top_k` distinct experts each.
+    fn route(&mut self, phase: Phase) -> BTreeMap<u16, u32> {
+        let tokens = if phase == Phase::Prefill { self.case.tokens } else { 1 };
+        let mut loads = BTreeMap::new();
+        for _ in 0..tokens {
+            let all: Vec<u16> = (0..self.case.experts).collect();
+            let chosen = self.random.choose_multiple(all, usize::from(self.case.top_k));
+            chosen.into_iter().for_each(|expert| *loads.entry(expert).or_insert(0) += 1);
+        }
+        loads
+    }
+
+    fn on_routed(
+        &mut self,
+        scheduler: &mut Scheduler,
+        layer: u16,
+        phase: Phase,
+        loads: &BTreeMap<u16, u32>,
+    ) {
+        let experts: Vec<u16> = loads.keys().copied().collect();
+        let tokens: Vec<u32> = loads.values().copied().collect();
+        self.outcome.pairs_routed += tokens.iter().map(|&t| u64::from(t)).sum::<u64>();
+        let next = (layer + 1) % self.case.layers;
+        let guess = self.route(Phase::Decode).into_iter().collect();
+        let routed = Routed {
+            layer,
+            tokens: tokens.iter().sum::<u32>() / u32::from(self.case.top_k),
+            experts: &experts,
+            loads: &tokens,
+            weights: &[],
+            scores: &[],
+        };
+        let predictions = [Prediction { layer: next, loads: guess }];
+        scheduler.on_routed(self.now, &Routing { routed, phase, predictions: &predictions });
+        self.carry_out(scheduler);
+    }
+
+    fn bound(&self, scheduler: &Scheduler, layer: u16, phase: Phase) -> Nanos {
+        let work = LayerWork {
+            layer,
+            phase,
+            tokens: 1,
+            items: scheduler.work(),
+            costs: &self.costs,
+            link_free_in: Nanos::ZERO,
+        };
+        if scheduler.plan().split.is_some() { work_bound(&work) } else { lower_bound(&work) }
+    }
+
+    fn deliver_until_now(&mut self, scheduler: &mut Scheduler) -> bool {
+        let now = self.now;
+        while self.events.peek().is_some_and(|Reverse((at, _, _))| *at <= now) {
+            if !self.step(scheduler) {
+                return false;
+            }
+        }
+        self.now = now;
+        true
+    }
+
+    /// False when an expert was lost.
+    fn step(&mut self, scheduler: &mut Scheduler) -> bool {
+        let next = self.events.pop();
+        let Reverse((at, _, event)) = next.unwrap_or_else(|| panic!("deadlock: {:?}", self.case));
+        self.now = self.now.max(at);
+        match event {
+            Event::Loaded(key, ok) => {
+                let content = self.buffers.values_mut().find(|content| content.key == key);
+                content.expect("a buffer under way").here = ok;
+                self.outcome.failed_loads += u64::from(!ok);
+                if scheduler.on_loaded(self.now, key, ok).is_err() {
+                    self.outcome.lost += 1;
+                    return false;
+                }
+            }
+            Event::Computed(key, unit) => {
+                assert_eq!(self.busy.remove(&unit), Some(key));
+                scheduler.on_computed(self.now, key, unit);
+            }
+        }
+        self.carry_out(scheduler);
+        true
+    }
+
+    fn carry_out(&mut self, scheduler: &mut Scheduler) {
+        while let Some(action) = scheduler.poll_action(self.now) {
+            self.outcome.actions.push(action);
+            match action {
+                Action::Load { key, share, place, purpose } => {
+                    if purpose == Purpose::Guess {
+                        self.check_guess(place);
+                    }
+                    self.load(key, share, place);
+                }
+                Action::Compute { key, share, unit, place, tokens, .. } => {
+                    self.compute(key, share, unit, place, tokens);
+                }
+                Action::Exchange { key, staging, slot } => {
+                    let content = self.buffers.remove(&Place::Staging(staging));
+                    let content = content.expect("a staged expert");
+                    assert!(content.key == key && content.here && content.share == Share::WHOLE);
+                    assert!(self.buffers.insert(Place::Cache(slot), content).is_none());
+                }
+                Action::Release { key, place } => {
+                    let content = self.buffers.remove(&place).expect("something to release");
+                    assert_eq!(content.key, key);
+                    let slot = matches!(place, Place::Cache(_));
+                    self.evicted = (slot && content.here).then_some(place);
+                    let used = self.busy.get(&Unit::Fast) == Some(&key);
+                    assert!(!used, "{key} is released while it is computed");
+                }
+            }
+        }
+    }
+
+    /// A guess starts on an idle link only and sends nobody away; a refill may.
+    fn check_guess(&self, place: Place) {
+        let under_way = self.events.iter().any(|Reverse((_, _, e))| matches!(e, Event::Loaded(..)));
+        assert!(!under_way, "a guess beside another transfer");
+        let evicts = self.evicted == Some(place);
+        assert!(!evicts || self.case.prefetcher == 4, "a guess evicts");
+    }
+
+    fn load(&mut self, key: ExpertKey, share: Share, place: Place) {
+        let content = Content { key, share, here: false };
+        assert!(self.buffers.insert(place, content).is_none(), "{place:?} is in use");
+        assert!(self.buffers.len() <= self.most_buffers, "capacity exceeded");
+        let copies = self.buffers.values().filter(|content| content.key == key).count();
+        assert_eq!(copies, 1, "{key} is loaded twice");
+        let slower = 1.0 + self.random.f64() * (self.case.slow - 1.0);
+        let took = Nanos::from_us(self.costs.load_time(share).as_us() * slower);
+        self.link_free = self.link_free.max(self.now) + took;
+        let ok = self.random.f64() >= self.case.fails;
+        self.schedule(self.link_free, Event::Loaded(key, ok));
+    }
+
+    fn compute(
+        &mut self,
+        key: ExpertKey,
+        share: Share,
+        unit: Unit,
+        place: Option<Place>,
+        tokens: u32,
+    ) {
+        let time = match unit {
+            Unit::Fast => {
+                let content = self.buffers.get(&place.expect("a place")).expect("bytes");
+                assert!(content.key == key && content.here, "{key} without its bytes");
+                assert!(content.share >= share, "{key} with a part of its bytes");
+                self.costs.fast_time(tokens, share)
+            }
+            Unit::Home(lane) => {
+                assert_eq!(lane, self.costs.lane_of(key.expert), "{key} away from home");
+                self.costs.home_time(tokens, share)
+            }
+        };
+        assert!(self.busy.insert(unit, key).is_none(), "{unit:?} has two computations");
+        let so_far = self.computed.entry(key).or_default();
+        so_far.0 += share.fraction();
+        so_far.1 = tokens;
+        self.schedule(self.now + time, Event::Computed(key, unit));
+    }
+
+    fn schedule(&mut self, at: Nanos, event: Event) {
+        let sequence = self.outcome.actions.len() as u64;
+        self.events.push(Reverse((at, sequence, event)));
+    }
+
+    fn check_layer(&mut self, layer: u16, loads: &BTreeMap<u16, u32>) {
+        let computed = std::mem::take(&mut self.computed);
+        assert_eq!(computed.len(), loads.len(), "{:?}", self.case);
+        for (key, (shares, tokens)) in computed {
+            assert_eq!((key.layer, shares), (layer, 1.0), "{key} is not computed once");
+            assert_eq!(loads.get(&key.expert), Some(&tokens), "{key} for other tokens");
+            self.outcome.pairs_computed += u64::from(tokens);
+        }
+    }
+}
+
+fn costs(case: &Case) -> Costs {
+    let home = |units, layout| {
+        let unit = ComputeCost { launch_us: 0.5, per_token_us: case.home_us, floor_us: 1.0 };
+        Some(Homes { units, layout, unit, entry_us: 1.5, entry_per_token_us: 0.0 })
+    };
+    Costs {
+        fast: ComputeCost::constant(case.fast_us),
+        home: match case.regime {
+            0 => home(1, Layout::Whole),
+            1 => None,
+            2 => home(3, Layout::Whole),
+            _ => home(3, Layout::Split),
+        },
+        link: TransferCost { latency_us: 0.5, per_byte_us: case.load_us / 1024.0 },
+        expert_bytes: 1024,
+    }
+}
+
+fn strategy(number: usize) -> Box<dyn Strategy> {
+    match number {
+        0 => Box::new(OnDemand::default()),
+        1 => Box::new(CpuOnMiss::default()),
+        2 => Box::new(LayerSplit::default()),
+        3 => Box::new(Pinned::default()),
+        4 => Box::new(Monde::default()),
+        5 => Box::new(Balanced::new(true, true)),
+        6 => Box::new(Balanced::new(true, false)),
+        _ => Box::new(TimelineStrategy::default()),
+    }
+}
+
+fn prefetcher(number: usize, grid: ExpertGrid) -> Box<dyn Prefetcher> {
+    match number {
+        0 => Box::new(NoPrefetch),
+        1 => Box::new(PreviousToken::new(grid)),
+        2 => Box::new(NextLayer::default()),
+        3 => Box::new(PrefillCounted::new(grid)),
+        _ => Box::new(Refill::after(Box::new(NextLayer::default()))),
+    }
+}

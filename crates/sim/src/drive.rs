@@ -1,0 +1,193 @@
+//! The virtual driver: routing in, the scheduler's actions carried out in simulated time.
+//! It starts what it is told and reports back when it would have ended; it chooses nothing.
+//! The engine has a sibling of this file that does the same in real time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use motley_cost::Nanos;
+use motley_sched::cache::RoutedBuffer;
+use motley_sched::{Action, LoadLost, Purpose, Routing, Scheduler, Unit};
+use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
+
+use crate::foresight::Foresight;
+use crate::outcome::Outcome;
+use crate::spans::{Span, SpanKind, Spans};
+use crate::world::{ComputeWork, World};
+
+/// Why a drive ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    /// The routing could not be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// An expert was lost for good.
+    #[error(transparent)]
+    Lost(#[from] LoadLost),
+    /// The scheduler waits for nothing and is not done: a strategy's error.
+    #[error("layer {layer} of pass {pass} stands still at {now}")]
+    Deadlock {
+        /// The pass.
+        pass: u64,
+        /// The layer.
+        layer: u16,
+        /// When.
+        now: Nanos,
+    },
+}
+
+/// Something that will have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Loaded { key: ExpertKey, ok: bool },
+    Computed { key: ExpertKey, unit: Unit },
+}
+
+/// Drives `scheduler` through everything `source` yields.
+pub fn drive(
+    source: &mut dyn VisitSource,
+    scheduler: &mut Scheduler,
+    world: &mut World,
+    spans: Option<&mut Spans>,
+) -> Result<Outcome, DriveError> {
+    let mut buffer = RoutedBuffer::new(source.header());
+    let mut foresight = Foresight::new(world.foresight, source.header().experts);
+    let mut driver = Driver {
+        scheduler,
+        world,
+        spans,
+        now: Nanos::ZERO,
+        link_free: Nanos::ZERO,
+        events: BinaryHeap::new(),
+        sequence: 0,
+        outcome: Outcome::default(),
+    };
+    let mut pass = Vec::new();
+    let mut next = Visit::default();
+    let mut more = source.read_visit(&mut next)?;
+    while more {
+        pass.clear();
+        let number = next.pass;
+        while more && next.pass == number {
+            pass.push(std::mem::take(&mut next));
+            more = source.read_visit(&mut next)?;
+        }
+        driver.run_pass(&pass, &mut buffer, &mut foresight)?;
+    }
+    Ok(driver.finish())
+}
+
+struct Driver<'a> {
+    scheduler: &'a mut Scheduler,
+    world: &'a mut World,
+    spans: Option<&'a mut Spans>,
+    now: Nanos,
+    link_free: Nanos,
+    /// By time, then by order of start: ties end in the order they began.
+    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    sequence: u64,
+    outcome: Outcome,
+}
+
+impl Driver<'_> {
+    fn run_pass(
+        &mut self,
+        pass: &[Visit],
+        buffer: &mut RoutedBuffer,
+        foresight: &mut Foresight,
+    ) -> Result<(), DriveError> {
+        let (begun, tokens) = (self.now, pass.first().map_or(0, |visit| visit.tokens() as u32));
+        foresight.see(pass);
+        for (at, visit) in pass.iter().enumerate() {
+            self.run_dense(visit)?;
+            let routing = Routing {
+                routed: buffer.fill(visit),
+                phase: visit.phase,
+                predictions: foresight.predictions(at),
+            };
+            self.scheduler.on_routed(self.now, &routing);
+            self.carry_out();
+            while !self.scheduler.layer_is_done() {
+                self.step(visit)?;
+            }
+        }
+        self.now += self.world.dense.after_pass(tokens);
+        if let Some(first) = pass.first() {
+            self.outcome.on_pass(first.phase, tokens, self.now - begun);
+        }
+        Ok(())
+    }
+
+    /// Attention and all that is not routed: the link may work meanwhile.
+    fn run_dense(&mut self, visit: &Visit) -> Result<(), DriveError> {
+        let took = self.world.dense.before_layer(visit.tokens() as u32);
+        let until = self.now + took;
+        self.span(SpanKind::Dense { layer: visit.layer }, self.now, until);
+        self.outcome.dense_busy += took;
+        while self.events.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
+            self.step(visit)?;
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    /// Goes to the next event, reports it and carries out what follows.
+    fn step(&mut self, visit: &Visit) -> Result<(), DriveError> {
+        let Some(Reverse((at, _, event))) = self.events.pop() else {
+            let (pass, layer, now) = (visit.pass, visit.layer, self.now);
+            return Err(DriveError::Deadlock { pass, layer, now });
+        };
+        self.now = self.now.max(at);
+        match event {
+            Event::Loaded { key, ok } => self.scheduler.on_loaded(self.now, key, ok)?,
+            Event::Computed { key, unit } => self.scheduler.on_computed(self.now, key, unit),
+        }
+        self.carry_out();
+        Ok(())
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(action) = self.scheduler.poll_action(self.now) {
+            match action {
+                Action::Load { key, share, purpose, .. } => {
+                    let load = self.world.load(share);
+                    let begins = self.now.max(self.link_free);
+                    let ends = begins + load.took;
+                    self.link_free = ends;
+                    match purpose {
+                        Purpose::Demand => self.outcome.demand_busy += load.took,
+                        Purpose::Guess => self.outcome.guess_busy += load.took,
+                    }
+                    self.span(SpanKind::Load { key, purpose }, begins, ends);
+                    self.schedule(ends, Event::Loaded { key, ok: load.ok });
+                }
+                Action::Compute { key, share, unit, tokens, enters, .. } => {
+                    let took = self.world.compute(ComputeWork { unit, tokens, share, enters });
+                    self.outcome.on_compute(unit, took);
+                    self.span(SpanKind::Compute { key, unit, tokens }, self.now, self.now + took);
+                    self.schedule(self.now + took, Event::Computed { key, unit });
+                }
+                Action::Exchange { .. } => self.outcome.exchanges += 1,
+                Action::Release { .. } => self.outcome.releases += 1,
+            }
+        }
+    }
+
+    fn schedule(&mut self, at: Nanos, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((at, self.sequence, event)));
+    }
+
+    fn span(&mut self, kind: SpanKind, begins: Nanos, ends: Nanos) {
+        if let Some(spans) = &mut self.spans {
+            spans.push(Span { kind, begins, ends });
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.outcome.wall = self.now;
+        self.outcome.counts = self.scheduler.counts();
+        self.outcome
+    }
+}

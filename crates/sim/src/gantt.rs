@@ -1,0 +1,172 @@
+//! A stretch of a drive as a picture: one row per unit and one for the link, time to the right.
+//! Draws recorded spans; computes nothing but where they go.
+
+use motley_cost::Nanos;
+use motley_sched::{Purpose, Unit};
+use plotters::prelude::*;
+
+use crate::spans::{Span, SpanKind, Spans};
+
+/// Why a picture could not be drawn.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GanttError {
+    /// Nothing was recorded in the window.
+    #[error("nothing ran between {from} and {to}")]
+    Empty {
+        /// Its beginning.
+        from: Nanos,
+        /// Its end.
+        to: Nanos,
+    },
+    /// The drawing library refused.
+    #[error("the picture could not be drawn: {reason}")]
+    Drawing {
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// What to draw.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// Above the picture.
+    pub title: &'a str,
+    /// Beginning of the stretch.
+    pub from: Nanos,
+    /// End of the stretch.
+    pub to: Nanos,
+}
+
+const WIDTH_PX: u32 = 1100;
+const ROW_PX: u32 = 64;
+const DENSE: RGBColor = RGBColor(190, 190, 190);
+const FAST: RGBColor = RGBColor(44, 160, 44);
+const DEMAND: RGBColor = RGBColor(214, 120, 30);
+const GUESS: RGBColor = RGBColor(240, 200, 120);
+const HOME: RGBColor = RGBColor(31, 119, 180);
+const LEGEND: [(&str, RGBColor); 5] = [
+    ("dense", DENSE),
+    ("fast unit", FAST),
+    ("home unit", HOME),
+    ("load on demand", DEMAND),
+    ("load on a guess", GUESS),
+];
+
+/// The window as SVG text. Experts are written as layer.expert where there is room.
+pub fn gantt(spans: &Spans, window: &Window<'_>) -> Result<String, GanttError> {
+    let Window { from, to, .. } = *window;
+    let inside = |span: &&Span| span.ends > from && span.begins < to;
+    let seen: Vec<&Span> = spans.iter().filter(inside).collect();
+    let Some(last_row) = seen.iter().map(|span| row(span)).max() else {
+        return Err(GanttError::Empty { from, to });
+    };
+    let rows = last_row.max(row_of_unit(Unit::Fast)) + 1;
+    let mut svg = String::new();
+    let size = (WIDTH_PX, ROW_PX * u32::from(rows) + 130);
+    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    draw(&root, window, &seen, rows)
+        .map_err(|error| GanttError::Drawing { reason: error.to_string() })?;
+    drop(root);
+    Ok(svg)
+}
+
+fn draw(
+    root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    window: &Window<'_>,
+    spans: &[&Span],
+    rows: u16,
+) -> Result<(), Box<dyn std::error::Error>> {
+    root.fill(&WHITE)?;
+    let length_us = window.to.since(window.from).as_us();
+    let mut chart = ChartBuilder::on(root)
+        .caption(window.title, ("sans-serif", 20))
+        .margin(12)
+        .x_label_area_size(42)
+        .y_label_area_size(90)
+        .build_cartesian_2d(0.0..length_us, 0.0..f64::from(rows) + 0.7)?;
+    let name = |y: &f64| {
+        let at_centre = (y.fract() - 0.5).abs() < 1e-6 && *y < f64::from(rows);
+        if at_centre { row_name(rows - 1 - *y as u16) } else { String::new() }
+    };
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc("microseconds")
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_labels(2 * usize::from(rows) + 2)
+        .y_label_formatter(&name)
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    for span in spans {
+        let bottom = f64::from(rows - 1 - row(span));
+        let left = span.begins.since(window.from).as_us();
+        let right = span.ends.min(window.to).since(window.from).as_us();
+        let corners = [(left, bottom + 0.12), (right, bottom + 0.88)];
+        chart.draw_series([
+            Rectangle::new(corners, colour(span).filled()),
+            Rectangle::new(corners, BLACK.mix(0.5)),
+        ])?;
+        let pixels = (right - left) / length_us * f64::from(WIDTH_PX - 130);
+        let text = label(span);
+        if pixels > 6.5 * text.len() as f64 {
+            let at = (left + 3.0 * length_us / f64::from(WIDTH_PX), bottom + 0.58);
+            chart.draw_series([Text::new(text, at, ("sans-serif", 12))])?;
+        }
+    }
+    for (at, (name, colour)) in LEGEND.iter().enumerate() {
+        let left = length_us * (0.01 + 0.19 * at as f64);
+        let top = f64::from(rows);
+        let box_width = length_us * 0.016;
+        let corners = [(left, top + 0.25), (left + box_width, top + 0.5)];
+        chart.draw_series([Rectangle::new(corners, colour.filled())])?;
+        let place = (left + 1.4 * box_width, top + 0.47);
+        chart.draw_series([Text::new(*name, place, ("sans-serif", 13))])?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+/// Rows from the top: dense, fast unit, link, home units.
+fn row(span: &Span) -> u16 {
+    match span.kind {
+        SpanKind::Dense { .. } => 0,
+        SpanKind::Load { .. } => 2,
+        SpanKind::Compute { unit, .. } => row_of_unit(unit),
+    }
+}
+
+fn row_of_unit(unit: Unit) -> u16 {
+    match unit {
+        Unit::Fast => 1,
+        Unit::Home(lane) => 3 + lane,
+    }
+}
+
+fn row_name(row: u16) -> String {
+    match row {
+        0 => "dense".into(),
+        1 => "fast unit".into(),
+        2 => "link".into(),
+        lane => format!("home {}", lane - 3),
+    }
+}
+
+fn colour(span: &Span) -> RGBColor {
+    match span.kind {
+        SpanKind::Dense { .. } => DENSE,
+        SpanKind::Load { purpose: Purpose::Demand, .. } => DEMAND,
+        SpanKind::Load { purpose: Purpose::Guess, .. } => GUESS,
+        SpanKind::Compute { unit: Unit::Fast, .. } => FAST,
+        SpanKind::Compute { unit: Unit::Home(_), .. } => HOME,
+    }
+}
+
+fn label(span: &Span) -> String {
+    match span.kind {
+        SpanKind::Dense { layer } => format!("layer {layer}"),
+        SpanKind::Load { key, .. } => key.to_string(),
+        SpanKind::Compute { key, tokens: 1, .. } => key.to_string(),
+        SpanKind::Compute { key, tokens, .. } => format!("{key} x{tokens}"),
+    }
+}

@@ -1,0 +1,92 @@
+//! How long things really take in a simulated world: the truth beside the scheduler's estimate.
+//! Decides nothing; with a seed, everything in it repeats.
+
+use motley_cost::Nanos;
+use motley_sched::{Costs, Share, Unit};
+
+use crate::faults::{FaultStream, Faults};
+use crate::foresight::ForesightParams;
+
+/// Time of everything that is not a routed expert.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DenseCost {
+    /// Attention, norms, router and shared experts of one layer: fixed part.
+    pub layer_us: f64,
+    /// The same: part of each token.
+    pub layer_per_token_us: f64,
+    /// Embedding, output head and sampling of one pass.
+    pub pass_us: f64,
+}
+
+impl DenseCost {
+    pub(crate) fn before_layer(&self, tokens: u32) -> Nanos {
+        Nanos::from_us(self.layer_us + self.layer_per_token_us * f64::from(tokens))
+    }
+
+    pub(crate) fn after_pass(&self, _tokens: u32) -> Nanos {
+        Nanos::from_us(self.pass_us)
+    }
+}
+
+/// A simulated machine running one model.
+#[derive(Debug)]
+pub struct World {
+    /// What routed experts really cost.
+    pub costs: Costs,
+    /// What everything else costs.
+    pub dense: DenseCost,
+    /// How well the coming layers are foreseen.
+    pub foresight: ForesightParams,
+    faults: FaultStream,
+}
+
+/// A computation to be timed; the fields are those of the action.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ComputeWork {
+    pub(crate) unit: Unit,
+    pub(crate) tokens: u32,
+    pub(crate) share: Share,
+    pub(crate) enters: Option<u32>,
+}
+
+/// How a transfer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LoadOutcome {
+    pub(crate) took: Nanos,
+    pub(crate) ok: bool,
+}
+
+impl World {
+    /// A world without faults and without foresight.
+    pub fn new(costs: Costs, dense: DenseCost) -> Self {
+        let faults = FaultStream::new(Faults::default(), 0);
+        Self { costs, dense, foresight: ForesightParams::default(), faults }
+    }
+
+    /// The same world with faults drawn from `seed`.
+    pub fn with_faults(self, faults: Faults, seed: u64) -> Self {
+        Self { faults: FaultStream::new(faults, seed), ..self }
+    }
+
+    /// The same world with foresight.
+    pub fn with_foresight(self, foresight: ForesightParams) -> Self {
+        Self { foresight, ..self }
+    }
+
+    pub(crate) fn load(&mut self, share: Share) -> LoadOutcome {
+        let fault = self.faults.next_load();
+        let took = Nanos::from_us(self.costs.load_time(share).as_us() * fault.slower);
+        LoadOutcome { took, ok: fault.ok }
+    }
+
+    pub(crate) fn compute(&mut self, work: ComputeWork) -> Nanos {
+        let ComputeWork { unit, tokens, share, enters } = work;
+        let slower = self.faults.next_compute();
+        let time = match unit {
+            Unit::Fast => self.costs.fast_time(tokens, share),
+            Unit::Home(_) => self.costs.home_time(tokens, share),
+        };
+        let entry = enters.map_or(Nanos::ZERO, |pass_tokens| self.costs.entry_time(pass_tokens));
+        entry + Nanos::from_us(time.as_us() * slower)
+    }
+}
