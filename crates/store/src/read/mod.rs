@@ -226,6 +226,17 @@ trait Workers: Send + Sync {
     fn join(&mut self);
 }
 
+/// Ends the process when a backend's thread unwinds, which only a bug can make it do: the
+/// system might go on writing into slots nobody guards any more, and callers would wait forever.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        eprintln!("store: a thread that reads experts failed; this is a bug");
+        std::process::abort();
+    }
+}
+
 /// Reads experts until dropped; shared between threads by reference.
 pub struct Reader {
     desk: Arc<Desk>,
