@@ -6,8 +6,10 @@
 
 use std::error::Error;
 use std::fs::File;
+use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +19,12 @@ use motley_store::{
     Request, Tag, choose,
 };
 use rustix::fs::Advice;
+use rustix::mm::{Advice as MapAdvice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+/// Every range of one expert.
+type Expert<'a> = Vec<(&'a ExpertTensor, FileRange)>;
+
+const PAGE_BYTES: usize = 4096;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -24,11 +32,23 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 #[derive(Clone, Copy)]
 struct Way {
     name: &'static str,
-    backend: Option<Backend>,
+    means: Means,
     in_flight: u32,
     mode: FileMode,
     landing: Landing,
     huge_pages: HugePages,
+}
+
+/// By which mechanism.
+#[derive(Clone, Copy)]
+enum Means {
+    /// Plain `pread` through the page cache.
+    Pread,
+    /// Touching a mapping of the file.
+    Faults,
+    /// The same after `madvise(WILLNEED)` on the expert.
+    AdvisedFaults,
+    Reader(Backend),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -37,10 +57,10 @@ enum Landing {
     Copied,
 }
 
-const fn way(name: &'static str, backend: Option<Backend>, in_flight: u32) -> Way {
+const fn way(name: &'static str, means: Means, in_flight: u32) -> Way {
     Way {
         name,
-        backend,
+        means,
         in_flight,
         mode: FileMode::DirectIfPossible,
         landing: Landing::InPlace,
@@ -48,11 +68,13 @@ const fn way(name: &'static str, backend: Option<Backend>, in_flight: u32) -> Wa
     }
 }
 
-const POOL: Option<Backend> = Some(Backend::Pool);
-const URING: Option<Backend> = Some(Backend::Uring);
+const POOL: Means = Means::Reader(Backend::Pool);
+const URING: Means = Means::Reader(Backend::Uring);
 
 const WAYS: &[Way] = &[
-    way("pread by hand, cold", None, 1),
+    way("mmap, faults", Means::Faults, 1),
+    way("mmap, advised", Means::AdvisedFaults, 1),
+    way("pread, cold", Means::Pread, 1),
     Way { mode: FileMode::Buffered, ..way("pool buffered", POOL, 4) },
     way("pool", POOL, 1),
     way("pool", POOL, 2),
@@ -115,11 +137,7 @@ fn main() -> Outcome<()> {
 }
 
 /// Experts at random, all matrices of each.
-fn pick<'a>(
-    spec: &'a ModelSpec,
-    count: usize,
-    random: &mut u64,
-) -> Vec<Vec<(&'a ExpertTensor, FileRange)>> {
+fn pick<'a>(spec: &'a ModelSpec, count: usize, random: &mut u64) -> Vec<Expert<'a>> {
     let layers: Vec<_> = spec.expert_layers().collect();
     let mut next = |below: u32| {
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -132,13 +150,15 @@ fn pick<'a>(
     (0..count).map(one).collect()
 }
 
-fn run(path: &Path, way: &Way, wanted: &[Vec<(&ExpertTensor, FileRange)>]) -> Outcome<Figure> {
+fn run(path: &Path, way: &Way, wanted: &[Expert<'_>]) -> Outcome<Figure> {
     let bytes: u64 = wanted.iter().flatten().map(|(_, range)| range.len_bytes).sum();
     let file = File::open(path)?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
-    let (elapsed, cpu_ms) = match way.backend {
-        None => by_hand(&file, wanted)?,
-        Some(backend) => by_reader(path, way, backend, wanted)?,
+    let (elapsed, cpu_ms) = match way.means {
+        Means::Pread => by_pread(&file, wanted)?,
+        Means::Faults => by_faults(&file, wanted, false)?,
+        Means::AdvisedFaults => by_faults(&file, wanted, true)?,
+        Means::Reader(backend) => by_reader(path, way, backend, wanted)?,
     };
     Ok(Figure {
         mb_per_s: bytes as f64 / 1e6 / elapsed.as_secs_f64(),
@@ -146,7 +166,7 @@ fn run(path: &Path, way: &Way, wanted: &[Vec<(&ExpertTensor, FileRange)>]) -> Ou
     })
 }
 
-fn by_hand(file: &File, wanted: &[Vec<(&ExpertTensor, FileRange)>]) -> Outcome<(Duration, f64)> {
+fn by_pread(file: &File, wanted: &[Expert<'_>]) -> Outcome<(Duration, f64)> {
     let longest = wanted.iter().flatten().map(|(_, range)| range.len_bytes).max().unwrap_or(0);
     let mut buffer = vec![1; longest as usize];
     let (start, cpu) = (Instant::now(), cpu_ms());
@@ -156,11 +176,37 @@ fn by_hand(file: &File, wanted: &[Vec<(&ExpertTensor, FileRange)>]) -> Outcome<(
     Ok((start.elapsed(), cpu_ms() - cpu))
 }
 
+fn by_faults(file: &File, wanted: &[Expert<'_>], advised: bool) -> Outcome<(Duration, f64)> {
+    let len = usize::try_from(file.metadata()?.len())?;
+    // SAFETY: a new private mapping of a file that nobody writes to during the bench.
+    let base =
+        unsafe { mmap(null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, file, 0)?.cast::<u8>() };
+    let (start, cpu) = (Instant::now(), cpu_ms());
+    for ranges in wanted {
+        for (_, range) in ranges.iter().filter(|_| advised) {
+            let page = range.offset as usize / PAGE_BYTES * PAGE_BYTES;
+            let len = range.len_bytes as usize + PAGE_BYTES;
+            // SAFETY: WILLNEED changes nothing, whatever it is given.
+            unsafe { madvise(base.add(page).cast(), len, MapAdvice::WillNeed)? };
+        }
+        for (_, range) in ranges {
+            for offset in (range.offset..range.offset + range.len_bytes).step_by(PAGE_BYTES) {
+                // SAFETY: the model's header was checked: the range lies in the file.
+                black_box(unsafe { base.add(offset as usize).read_volatile() });
+            }
+        }
+    }
+    let figure = (start.elapsed(), cpu_ms() - cpu);
+    // SAFETY: the whole mapping made above; nothing points into it any more.
+    unsafe { munmap(base.cast(), len)? };
+    Ok(figure)
+}
+
 fn by_reader(
     path: &Path,
     way: &Way,
     backend: Backend,
-    wanted: &[Vec<(&ExpertTensor, FileRange)>],
+    wanted: &[Expert<'_>],
 ) -> Outcome<(Duration, f64)> {
     let files = Arc::new(Files::open(&[path], way.mode)?);
     let longest = wanted.iter().flatten().map(|(_, range)| range.len_bytes).max().unwrap_or(0);

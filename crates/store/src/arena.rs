@@ -13,6 +13,7 @@
 //! shape (slots, rows, columns). The number of slots in use can be lowered and raised while
 //! running (M3); memory of slots above the number is given back to the system.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,10 +89,10 @@ struct Inner {
 struct Slots {
     usable: u32,
     leased: u32,
-    /// Free slots whose pages may be resident; the last one returned is leased first.
-    warm: Vec<u32>,
-    /// Free slots without pages, lowest last.
-    cold: Vec<u32>,
+    /// Free slots whose pages may be resident.
+    warm: BTreeSet<u32>,
+    /// Free slots without pages.
+    cold: BTreeSet<u32>,
 }
 
 impl Arena {
@@ -109,28 +110,32 @@ impl Arena {
         let slots = Slots {
             usable: usable_slots.min(max_slots),
             leased: 0,
-            warm: Vec::new(),
-            cold: (0..max_slots).rev().collect(),
+            warm: BTreeSet::new(),
+            cold: (0..max_slots).collect(),
         };
         let slots = Mutex::new(slots);
         Ok(Self(Arc::new(Inner { memory, slot_bytes, stride_bytes, max_slots, slots })))
     }
 
-    /// A free slot, or `None` when all usable ones are leased.
+    /// The lowest free slot, one with memory first; `None` when all usable ones are leased.
     pub fn lease(&self) -> Option<SlotLease> {
         let mut slots = self.0.slots();
         if slots.leased >= slots.usable {
             return None;
         }
-        let index = slots.warm.pop().or_else(|| slots.cold.pop())?;
-        slots.leased += 1;
-        drop(slots);
+        let index = slots.warm.first().or(slots.cold.first()).copied()?;
+        self.0.occupy(&mut slots, index);
         Some(SlotLease { arena: self.clone(), index })
     }
 
     /// Changes how many slots may be leased, up to the reserved number. Pages of free slots
     /// above it are given back now, those of leased ones when they return; says how many
     /// leases still have to return.
+    ///
+    /// The system frees a huge page only when all of it was given back, or under pressure. To
+    /// shrink at once: drop what goes, [`Filled::settle`] what stays, highest slots first, then
+    /// lower the number. (1024 slots of 0.9 MB to half, scattered: 435 MB in use instead of
+    /// 870, after 70 ms; without settling 870 until memory gets scarce.)
     pub fn set_usable(&self, usable_slots: u32) -> u32 {
         let mut slots = self.0.slots();
         slots.usable = usable_slots.min(self.0.max_slots);
@@ -187,18 +192,26 @@ impl Inner {
     fn take_back(&self, index: u32) {
         let mut slots = self.slots();
         slots.leased -= 1;
-        slots.warm.push(index);
+        slots.warm.insert(index);
         self.cool(&mut slots);
     }
 
-    /// Gives back the pages of free slots beyond the usable number.
+    /// Takes a free slot out of the free ones.
+    fn occupy(&self, slots: &mut Slots, index: u32) {
+        slots.leased += 1;
+        if !slots.warm.remove(&index) && slots.cold.remove(&index) {
+            self.memory.restore(index as usize * self.stride_bytes, self.stride_bytes);
+        }
+    }
+
+    /// Gives back the pages of free slots beyond the usable number, the highest first.
     fn cool(&self, slots: &mut Slots) {
         while slots.leased as usize + slots.warm.len() > slots.usable as usize {
-            let Some(index) = slots.warm.pop() else { return };
+            let Some(index) = slots.warm.pop_last() else { return };
             // SAFETY: the slot is inside the mapping and free, and stays so while the lock is
             // held, so nobody reads or writes it.
             unsafe { self.memory.discard(index as usize * self.stride_bytes, self.stride_bytes) };
-            slots.cold.push(index);
+            slots.cold.insert(index);
         }
     }
 }
@@ -290,6 +303,25 @@ impl Filled {
     /// Holders of this slot now, this one included.
     pub fn readers(&self) -> usize {
         Arc::strong_count(&self.0)
+    }
+
+    /// Moves the data to the lowest free slot, by copying, so that what is free lies together;
+    /// gives it back unmoved if somebody else reads it or no lower slot is free. Needs no
+    /// usable slot: the old one is returned.
+    pub fn settle(self) -> Result<Self, Self> {
+        let (arena, from) = (self.arena(), self.index());
+        let mut slots = arena.0.slots();
+        let lowest = slots.warm.iter().chain(&slots.cold).min().copied();
+        let Some(index) = lowest.filter(|&to| to < from && self.readers() == 1) else {
+            drop(slots);
+            return Err(self);
+        };
+        arena.0.occupy(&mut slots, index);
+        drop(slots);
+        let mut lease = SlotLease { arena: arena.clone(), index };
+        let (at_bytes, len_bytes) = (self.0.at_bytes, self.0.len_bytes);
+        lease.bytes_mut()[at_bytes..at_bytes + len_bytes].copy_from_slice(self.bytes());
+        Ok(Self(Arc::new(Tenant { lease, at_bytes, len_bytes })))
     }
 
     /// Takes the slot for other data, without a turn through the free ones; gives it back if

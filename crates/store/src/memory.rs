@@ -22,6 +22,7 @@ pub enum HugePages {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len_bytes: usize,
+    huge: HugePages,
 }
 
 // SAFETY: a mapping is plain memory of the process; who may touch which part of it is decided
@@ -39,8 +40,9 @@ impl Mapping {
         // SAFETY: a new anonymous mapping at an address the kernel picks aliases nothing.
         let base = unsafe { rustix::mm::mmap_anonymous(null_mut(), len_bytes, protection, flags)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Self { base, len_bytes };
-        mapping.advise(huge);
+        let mapping = Self { base, len_bytes, huge };
+        mapping.advise(0, len_bytes, huge.advice());
+        mapping.advise(0, len_bytes, Advice::LinuxDontDump);
         Ok(mapping)
     }
 
@@ -49,13 +51,18 @@ impl Mapping {
         self.base
     }
 
-    /// Gives the pages wholly inside the range back; they read as zero afterwards.
+    /// Gives the pages of a range (whole pages) back; they read as zero afterwards. The range
+    /// gets no huge pages until [`Mapping::restore`], or the system's own collapsing of small
+    /// pages would bring the memory back unasked.
     ///
     /// # Safety
     /// The range lies in the mapping and nobody reads or writes it during the call or relies on
     /// what it held.
     pub(crate) unsafe fn discard(&self, offset: usize, len_bytes: usize) {
         debug_assert!(offset + len_bytes <= self.len_bytes);
+        if self.huge == HugePages::Ask {
+            self.advise(offset, len_bytes, HugePages::Refuse.advice());
+        }
         // SAFETY: inside the mapping, and unused, as the caller vouches.
         let done = unsafe {
             let start = self.base.as_ptr().add(offset).cast::<c_void>();
@@ -64,16 +71,31 @@ impl Mapping {
         debug_assert!(done.is_ok(), "{done:?}");
     }
 
+    /// Lets a range that was discarded have huge pages again.
+    pub(crate) fn restore(&self, offset: usize, len_bytes: usize) {
+        if self.huge == HugePages::Ask {
+            self.advise(offset, len_bytes, self.huge.advice());
+        }
+    }
+
     /// Advice is a wish: a kernel built without huge pages refuses, and nothing is lost.
-    fn advise(&self, huge: HugePages) {
-        let advice = match huge {
-            HugePages::Ask => Advice::LinuxHugepage,
-            HugePages::Refuse => Advice::LinuxNoHugepage,
-        };
-        for advice in [advice, Advice::LinuxDontDump] {
-            // SAFETY: neither advice changes what the memory holds.
-            let _ =
-                unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.len_bytes, advice) };
+    fn advise(&self, offset: usize, len_bytes: usize, advice: Advice) {
+        debug_assert!(offset + len_bytes <= self.len_bytes);
+        debug_assert!(!matches!(advice, Advice::LinuxDontNeed));
+        // SAFETY: inside the mapping; the advice given here changes what backs memory, never
+        // what it holds.
+        unsafe {
+            let start = self.base.as_ptr().add(offset).cast::<c_void>();
+            let _ = rustix::mm::madvise(start, len_bytes, advice);
+        }
+    }
+}
+
+impl HugePages {
+    fn advice(self) -> Advice {
+        match self {
+            Self::Ask => Advice::LinuxHugepage,
+            Self::Refuse => Advice::LinuxNoHugepage,
         }
     }
 }

@@ -9,7 +9,6 @@ use motley_model::{FileRange, Matrix, Part};
 use super::files::Files;
 use super::{Backend, Piece, Priority, Reader, ReaderError, ReaderOptions, Request, Tag};
 use crate::arena::{Arena, ArenaError, ArenaSpec};
-use crate::memory::HugePages;
 
 /// Bytes of one probing read, near an expert's matrix.
 const PROBE_BYTES: u64 = 768 << 10;
@@ -18,7 +17,7 @@ const PROBE_BYTES: u64 = 768 << 10;
 const ROUNDS: u32 = 3;
 
 /// A candidate must be so much faster than an earlier one to be taken instead.
-const CLEARLY_FASTER: f64 = 1.05;
+const CLEARLY_FASTER: f64 = 1.10;
 
 /// What one candidate did.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,7 +69,7 @@ pub fn choose(
     let spec = ArenaSpec::for_matrix(PROBE_BYTES as usize, files.alignment(), slots);
     let probe = Probe {
         files,
-        arena: Arena::new(ArenaSpec { huge_pages: HugePages::Refuse, ..spec })?,
+        arena: Arena::new(spec)?,
         slice: budget / (ROUNDS * Backend::ALL.len() as u32),
     };
     let mut random = seed;

@@ -12,6 +12,7 @@
 //! One request is one expert: its matrices are read together and it completes when all of them
 //! are there. A failed request gives its leases back inside the error.
 //!
+//! * `request`: what is asked for and what comes back.
 //! * `files`: the files, direct or buffered. `queue`: who is next.
 //! * `job`: a request cut into chunks. `desk`: all requests under way, shared by the threads.
 //! * `target`: where a chunk's bytes land: in place, or staged and copied.
@@ -24,6 +25,7 @@ mod files;
 mod job;
 mod pool;
 mod queue;
+mod request;
 mod target;
 mod uring;
 
@@ -32,17 +34,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use motley_model::{FileRange, Matrix, Part};
-
 pub use choose::{Choice, ChooseError, Measured, choose};
 pub use faulty::FaultPlan;
 pub use files::{FileMode, Files, FilesError};
 pub use job::CHUNK_BYTES_MAX;
 pub use queue::Priority;
+pub use request::{Completion, Piece, ReadFailed, Request, Tag, Wanted};
 
-use crate::arena::SlotLease;
 use crate::counters::Counters;
-use crate::expert::FilledExpert;
 use desk::Desk;
 
 /// Most reads in flight that can be asked for.
@@ -50,56 +49,6 @@ pub const IN_FLIGHT_MAX: u32 = 64;
 
 /// Reads in flight unless told otherwise; see `docs/decisions/0004-expert-reads.md`.
 pub const IN_FLIGHT_DEFAULT: u32 = 4;
-
-/// The caller's name for a request; unique among those under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Tag(pub u64);
-
-/// One range of a file and the slot it goes into.
-#[derive(Debug)]
-pub struct Piece {
-    /// Which matrix of the expert.
-    pub matrix: Matrix,
-    /// Which part of it.
-    pub part: Part,
-    /// What to read.
-    pub range: FileRange,
-    /// Where to; the reader may overwrite the whole slot.
-    pub slot: SlotLease,
-    /// Where in the slot the data shall begin; [`Files::landing`] says what avoids a copy.
-    pub at_bytes: usize,
-}
-
-/// One expert to be read.
-#[derive(Debug)]
-pub struct Request {
-    /// Name in the completion.
-    pub tag: Tag,
-    /// How urgent it is.
-    pub priority: Priority,
-    /// What is read; complete when all pieces are.
-    pub pieces: Vec<Piece>,
-}
-
-/// What became of a request.
-#[derive(Debug)]
-pub struct Completion {
-    /// Its name.
-    pub tag: Tag,
-    /// The filled slots in the order of the pieces, or why not, with the leases.
-    pub outcome: Result<FilledExpert, ReadFailed>,
-}
-
-/// A request that failed, with everything that was in it.
-#[derive(Debug, thiserror::Error)]
-#[error("reading an expert failed")]
-pub struct ReadFailed {
-    /// Why; the first of its pieces that failed.
-    #[source]
-    pub error: ReadError,
-    /// The request; the bytes in its slots are undefined.
-    pub request: Request,
-}
 
 /// Why bytes did not arrive.
 #[derive(Debug, thiserror::Error)]
@@ -224,6 +173,17 @@ trait Workers: Send + Sync {
 
     /// Called when the desk is closed: returns when nothing of it is in flight any more.
     fn join(&mut self);
+}
+
+/// Ends the process when a backend's thread unwinds, which only a bug can make it do: the
+/// system might go on writing into slots nobody guards any more, and callers would wait forever.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        eprintln!("store: a thread that reads experts failed; this is a bug");
+        std::process::abort();
+    }
 }
 
 /// Reads experts until dropped; shared between threads by reference.

@@ -5,10 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::Workers;
 use super::desk::Desk;
 use super::job::Chunk;
 use super::target::{Landed, Staging, Target};
+use super::{AbortOnUnwind, Workers};
 
 pub(super) struct Pool {
     threads: Vec<JoinHandle<()>>,
@@ -34,10 +34,12 @@ pub(super) fn start(desk: Arc<Desk>, threads: u32) -> io::Result<Pool> {
 fn start_one(desk: Arc<Desk>, index: u32) -> io::Result<JoinHandle<()>> {
     let staging = Staging::new()?;
     let work = move || {
+        let guard = AbortOnUnwind;
         while let Some(chunk) = desk.take() {
             let landed = read(&desk, &chunk, &staging);
             desk.land(chunk, landed);
         }
+        std::mem::forget(guard);
     };
     std::thread::Builder::new().name(format!("store-read-{index}")).spawn(work)
 }

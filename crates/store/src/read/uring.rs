@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use io_uring::{IoUring, opcode, types};
 use rustix::event::EventfdFlags;
 
-use super::Workers;
 use super::desk::Desk;
 use super::job::Chunk;
 use super::target::{Staging, Target};
+use super::{AbortOnUnwind, Workers};
 
 /// `user_data` of the poll that wakes the thread; reads have their lane's number.
 const WAKE: u64 = u64::MAX;
@@ -159,15 +159,5 @@ impl Driver {
             let landed = Target::new(self.desk.files(), &chunk, &lane.staging).land(&chunk, result);
             self.desk.land(chunk, landed);
         }
-    }
-}
-
-/// A driver that unwinds would leave the system writing into slots nobody guards any more.
-struct AbortOnUnwind;
-
-impl Drop for AbortOnUnwind {
-    fn drop(&mut self) {
-        eprintln!("store: the io_uring thread failed with reads in flight");
-        std::process::abort();
     }
 }

@@ -35,6 +35,26 @@ fn an_error_that_persists_is_reported_once_with_the_leases() {
 }
 
 #[test]
+fn one_error_is_healed_by_the_retry() {
+    let file = KnownFile::new(FILE_BYTES);
+    for backend in backends() {
+        let plan = FaultPlan { seed: 1, eio_per_mille: 300, ..FaultPlan::default() };
+        let reader = file.reader(faulty(backend, 4, plan));
+        let arena = arena(4096, 200);
+        let wanted = |n: u64| range(n * 20_000, 4000);
+        reader.submit((0..200).map(|n| demand(n, vec![piece(&arena, wanted(n), 0)])));
+        let completions = drain(&reader);
+        let right = completions.iter().filter(|completion| completion.outcome.is_ok());
+        right.clone().for_each(|completion| assert_holds(completion, &[wanted(completion.tag.0)]));
+        // 200 · 0.3 fail once, 200 · 0.09 twice; the seed makes it these.
+        let counters = reader.counters();
+        assert_eq!(right.count() as u64, 200 - counters.errors);
+        assert!((45..75).contains(&counters.retries), "{counters:?}");
+        assert!((8..30).contains(&counters.errors), "{counters:?}");
+    }
+}
+
+#[test]
 fn a_short_read_that_persists_says_how_short() {
     let file = KnownFile::new(FILE_BYTES);
     for backend in backends() {

@@ -51,6 +51,26 @@ fn memory_above_the_usable_number_is_given_back() {
 }
 
 #[test]
+fn settling_moves_what_remains_to_the_lowest_slots() {
+    let arena = arena(5000, 6);
+    let fill = |mut lease: SlotLease| {
+        let mark = lease.index() as u8 + 1;
+        lease.bytes_mut()[100..200].fill(mark);
+        lease.fill(100, 100).expect("it fits")
+    };
+    let filled: Vec<Filled> = std::iter::from_fn(|| arena.lease()).map(fill).collect();
+    let odd: Vec<Filled> = filled.into_iter().filter(|slot| slot.index() % 2 == 1).collect();
+    let held = odd[2].clone();
+    assert_eq!(held.settle().expect_err("two readers").index(), 5);
+    let settled: Vec<Filled> =
+        odd.into_iter().rev().map(|slot| slot.settle().unwrap_or_else(|unmoved| unmoved)).collect();
+    let places: Vec<(u32, u8)> = settled.iter().map(|s| (s.index(), s.bytes()[99])).collect();
+    assert_eq!(places, [(0, 6), (2, 4), (1, 2)]);
+    assert_eq!(arena.set_usable(3), 0);
+    assert_eq!(arena.occupied_bytes(), 3 * arena.stride_bytes() as u64);
+}
+
+#[test]
 fn slots_lie_at_a_fixed_stride_from_the_base() {
     let arena = arena(5000, 4);
     for expected in 0..4usize {
@@ -114,6 +134,7 @@ enum Step {
     DropLease(prop::sample::Index),
     DropFilled(prop::sample::Index),
     Reclaim(prop::sample::Index),
+    Settle(prop::sample::Index),
     Resize(u32),
 }
 
@@ -126,6 +147,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<Index>().prop_map(Step::DropLease),
         2 => any::<Index>().prop_map(Step::DropFilled),
         1 => any::<Index>().prop_map(Step::Reclaim),
+        1 => any::<Index>().prop_map(Step::Settle),
         1 => (0..12u32).prop_map(Step::Resize),
     ]
 }
@@ -162,6 +184,11 @@ impl Held {
                     Ok(lease) => self.leases.push((mark, lease)),
                     Err(filled) => self.filled.push((mark, filled)),
                 }
+            }
+            Step::Settle(n) if !self.filled.is_empty() => {
+                let (mark, filled) = self.filled.swap_remove(n.index(self.filled.len()));
+                let settled = filled.settle().unwrap_or_else(|unmoved| unmoved);
+                self.filled.push((mark, settled));
             }
             Step::Resize(usable) => {
                 self.arena.set_usable(usable);

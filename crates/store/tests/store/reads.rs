@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use motley_model::FileRange;
+use motley_model::gguf::GgmlType;
+use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, Part};
 use motley_store::{
-    ArenaSpec, Backend, FileMode, Files, ReadError, Reader, ReaderError, ReaderOptions, choose,
+    ArenaSpec, Backend, ExpertLease, FileMode, Files, Priority, ReadError, Reader, ReaderError,
+    ReaderOptions, Request, Tag, Wanted, choose,
 };
 use proptest::prelude::*;
 
@@ -116,6 +118,46 @@ fn many_experts_of_three_matrices_with_eight_reads_in_flight() {
     }
 }
 
+fn tensor(matrix: Matrix, base_offset: u64, stride_bytes: u64) -> ExpertTensor {
+    let (part, ty) = (Part::Weight, GgmlType::Q4_0);
+    ExpertTensor { tensor: 0, matrix, part, ty, file: 0, base_offset, stride_bytes }
+}
+
+#[test]
+fn an_expert_is_asked_for_whole() {
+    let tensors = vec![tensor(Matrix::GateUp, 1056, 73_728), tensor(Matrix::Down, 800_032, 4_640)];
+    let layer = LayerExperts { layer: 3, experts: 8, used: 2, tensors };
+    let file = KnownFile::new(1 << 20);
+    for backend in backends() {
+        let reader = file.reader(ReaderOptions::new(backend));
+        let (wide, small) = (arena(80_000, 1), arena(8192, 1));
+        let wanted =
+            |expert| Wanted { tag: Tag(1), priority: Priority::Demand, layer: &layer, expert };
+        let of = |t: &ExpertTensor| Some(if t.matrix == Matrix::Down { &small } else { &wide });
+        let lease = ExpertLease::from_arenas(&layer.tensors, of).expect("room for one");
+        let lease =
+            Request::for_expert(wanted(8), lease, reader.files()).expect_err("no such expert");
+        let request = Request::for_expert(wanted(7), lease, reader.files()).expect("the last one");
+        let ranges: Vec<FileRange> = layer.ranges(7).map(|(_, range)| range).collect();
+        reader.submit([request]);
+        let completion = reader.wait(None).expect("one request");
+        assert_holds(&completion, &ranges);
+        let filled = completion.outcome.expect("just checked");
+        assert!(filled.get(Matrix::Gate, Part::Weight).is_none());
+        let down = filled.get(Matrix::Down, Part::Weight).expect("a down matrix");
+        assert_eq!(down.at_bytes(), 0, "strides of 4640 differ in skew: copied");
+
+        assert!(wide.lease().is_none(), "held by the filled expert");
+        drop(filled);
+        let short: ExpertLease =
+            wide.lease().map(|slot| (Matrix::GateUp, Part::Weight, slot)).into_iter().collect();
+        assert_eq!(
+            Request::for_expert(wanted(0), short, reader.files()).map_err(|l| l.len()).err(),
+            Some(1)
+        );
+    }
+}
+
 #[test]
 fn shards_are_read_by_their_number() {
     let (first, second) = (KnownFile::new(9000), KnownFile::new(50_000));
@@ -183,12 +225,16 @@ fn a_backend_is_chosen_in_time_also_on_files_too_small_to_measure() {
     }
 }
 
+/// Whole pages, so that the next slot follows without a gap.
+const SLOT_BYTES: usize = 735 * 4096;
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn any_range_lands_anywhere_and_touches_no_neighbour(
         ranges in prop::collection::vec((0..FILE_BYTES, 0..3_000_000u64, 0..9000usize), 1..4),
+        at_the_end: bool,
         in_flight in 1..9u32,
         buffered: bool,
     ) {
@@ -197,13 +243,14 @@ proptest! {
         for backend in backends() {
             let options = ReaderOptions { in_flight, ..ReaderOptions::new(backend) };
             let reader = open(file.files(mode), options);
-            let arena = arena(3_009_000, 2 * ranges.len() as u32 + 1);
+            let arena = arena(SLOT_BYTES, 2 * ranges.len() as u32 + 1);
             let mut neighbours = vec![arena.lease().expect("a free slot")];
             let mut pieces = Vec::new();
             let wanted: Vec<FileRange> =
                 ranges.iter().map(|&(at, len, _)| range(at, len.min(FILE_BYTES - at))).collect();
             for (&wanted, &(_, _, at_bytes)) in wanted.iter().zip(&ranges) {
-                pieces.push(piece(&arena, wanted, at_bytes));
+                let last = SLOT_BYTES - wanted.len_bytes as usize;
+                pieces.push(piece(&arena, wanted, if at_the_end { last } else { at_bytes }));
                 neighbours.push(arena.lease().expect("a free slot"));
             }
             neighbours.iter_mut().for_each(|slot| slot.bytes_mut().fill(0xa5));
