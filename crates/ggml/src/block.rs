@@ -10,7 +10,6 @@
 //! `ADD_ID`, clamps, scales); it is carried along, never interpreted.
 
 use crate::claim;
-use crate::reserve;
 use crate::subset::ArenaWeight;
 use llama_cpp_sys_2 as sys;
 use motley_model::{MAX_LAYERS, Matrix, Part, Role};
@@ -122,24 +121,6 @@ impl<'g> ExpertBlock<'g> {
             let at = token * (*self.ids).nb[1] + slot * (*self.ids).nb[0];
             base.add(at).cast::<i32>().read() as u32
         }
-    }
-
-    /// The distinct experts of this block, in first-use order, appended to `out`.
-    /// `seen` is scratch of at least one flag per expert; cleared again on return.
-    pub fn distinct_experts(&self, seen: &mut Vec<bool>, out: &mut Vec<u32>) {
-        let start = out.len();
-        for token in 0..self.tokens() {
-            for slot in 0..self.slots() {
-                let expert = self.expert(token, slot);
-                if seen.len() <= expert as usize {
-                    seen.resize(expert as usize + 1, false);
-                }
-                if !std::mem::replace(&mut seen[expert as usize], true) {
-                    out.push(expert);
-                }
-            }
-        }
-        out[start..].iter().for_each(|&expert| seen[expert as usize] = false);
     }
 
     /// Hidden row the experts of `token` read, `[n_embd]`. With weights applied
@@ -274,23 +255,6 @@ impl ExpertMatrix<'_> {
     pub fn experts(&self) -> usize {
         // SAFETY: the weight tensor is live as long as the model.
         unsafe { (*self.tensor).ne[2] as usize }
-    }
-
-    /// Where `expert`'s bytes belong when the tensor lives in reserved address
-    /// space ([`crate::Weights::Reserved`]); `None` when llama.cpp holds the bytes.
-    pub fn reserved_bytes(&mut self, expert: u32) -> Option<&mut [u8]> {
-        assert!((expert as usize) < self.experts());
-        // SAFETY: the region is mapped read-write for the model's life and the
-        // offset is in range. Nothing else touches it: kernels run only inside
-        // `CpuUnit::compute`, on the thread that holds this borrow.
-        unsafe {
-            if !reserve::owns((*self.tensor).buffer) {
-                return None;
-            }
-            let bytes = self.expert_bytes();
-            let start = (*self.tensor).data.cast::<u8>().add(expert as usize * bytes);
-            Some(std::slice::from_raw_parts_mut(start, bytes))
-        }
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Clones {
 /// One aligned line of scratch.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Line([u8; ALIGNMENT_BYTES]);
+struct Line(#[allow(dead_code, reason = "read and written by ggml")] [u8; ALIGNMENT_BYTES]);
 
 /// Clones ready to run; rows go in, rows come out.
 pub(crate) struct Packed<'c> {
@@ -187,7 +187,7 @@ impl Clones {
 
 impl Packed<'_> {
     /// Row the experts read.
-    pub(crate) fn input_row(&self, row: usize) -> &mut [f32] {
+    pub(crate) fn input_row(&mut self, row: usize) -> &mut [f32] {
         // SAFETY: the input is ours, F32, one contiguous row per index, and no other
         // reference to this row is alive while the caller fills it.
         unsafe { row_mut(self.input, row) }

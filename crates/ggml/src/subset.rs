@@ -176,7 +176,7 @@ impl Subset {
         let shape =
             PackedShape { slots: block.slots(), tokens: block.tokens(), rows: self.rows.len() };
         let mut expert_ids = ids_tensor(&mut self.expert_ids, 1);
-        let packed = self.clones.build(block, shape, &mut self.weights, &mut expert_ids)?;
+        let mut packed = self.clones.build(block, shape, &mut self.weights, &mut expert_ids)?;
         for (row, &(token, slot)) in self.rows.iter().enumerate() {
             packed.input_row(row).copy_from_slice(block.hidden_row(token, slot));
         }
