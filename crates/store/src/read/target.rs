@@ -195,13 +195,13 @@ mod tests {
             offset in 0..1u64 << 40,
             len_bytes in 1..SLOT_BYTES,
             skew in 0..5usize,
-            shift: bool,
+            place in 0..3usize,
             (memory_bits, offset_bits) in (2..17u32, 9..17u32),
         ) {
             let (memory, alignment) = (1 << memory_bits, 1usize << offset_bits);
             let arena = Arena::new(ArenaSpec::for_matrix(SLOT_BYTES, 1, 1)).expect("one slot");
-            let landing = (offset % alignment as u64) as usize + skew * 4;
-            let at = if shift { SLOT_BYTES - len_bytes } else { landing.min(SLOT_BYTES - len_bytes) };
+            let lead = (offset % alignment as u64) as usize;
+            let at = [lead + skew * 4, skew * 4, SLOT_BYTES][place].min(SLOT_BYTES - len_bytes);
             let base = arena.base().as_ptr() as usize;
             let mut job = job(&arena, offset, len_bytes, at);
             let (mut wanted, mut read, mut written) = (Vec::new(), Vec::new(), Vec::new());
