@@ -56,8 +56,9 @@ pub enum ChooseError {
     Memory(#[from] ArenaError),
 }
 
-/// Measures every backend on `files` for `budget` in all, and opens the faster one; the first
-/// of [`Backend::ALL`] when they are alike or the files are too small to tell.
+/// Measures every backend on `files` for `budget` in all (and the time the last reads take),
+/// and opens the faster one; the first of [`Backend::ALL`] when they are alike or the files are
+/// too small to tell.
 pub fn choose(
     files: &Arc<Files>,
     in_flight: u32,

@@ -117,15 +117,15 @@ pub enum ReadError {
 /// Which mechanism reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// One thread and an io_uring (Linux 5.6 or later, and not forbidden by the system).
-    Uring,
     /// A thread per read in flight, each in `pread`.
     Pool,
+    /// One thread and an io_uring (Linux 5.6 or later, and not forbidden by the system).
+    Uring,
 }
 
 impl Backend {
     /// Every one, the preferred first.
-    pub const ALL: [Self; 2] = [Self::Uring, Self::Pool];
+    pub const ALL: [Self; 2] = [Self::Pool, Self::Uring];
 }
 
 /// How a reader is opened.

@@ -64,8 +64,16 @@ fn a_short_read_that_persists_says_how_short() {
         reader.submit([demand(1, vec![piece(&arena, range(4096, 4096), 0)])]);
         let failed =
             reader.wait(None).expect("an answer").outcome.expect_err("every read is short");
-        let ReadError::Short { got_bytes, len_bytes, .. } = failed.error else { panic!() };
+        let ReadError::Short { got_bytes, len_bytes, .. } = failed.error else {
+            panic!("{failed:?}")
+        };
+        drop(failed);
         assert_eq!((got_bytes, len_bytes), (2048, 4096));
+
+        // Half of the aligned superset is longer than the range, and does not reach it.
+        reader.submit([demand(2, vec![piece(&arena, range(4596, 12), 0)])]);
+        let failed = reader.wait(None).expect("an answer").outcome.expect_err("short again");
+        assert!(matches!(failed.error, ReadError::Short { got_bytes: 6, .. }), "{failed:?}");
     }
 }
 

@@ -72,6 +72,22 @@ fn a_prefetch_that_has_not_begun_can_be_cancelled_or_promoted() {
 }
 
 #[test]
+fn what_has_begun_cannot_be_cancelled() {
+    let file = KnownFile::new(1000);
+    for backend in backends() {
+        let reader = slow(&file, backend, 50_000);
+        let arena = arena(1000, 1);
+        reader.submit([prefetch(1, vec![piece(&arena, range(0, 1000), 0)])]);
+        while reader.counters().busy.is_zero() {
+            std::thread::yield_now();
+        }
+        assert!(reader.cancel(Tag(1)).is_none());
+        assert!(reader.promote(Tag(1)), "to demand, for the chunks that are left");
+        assert_holds(&reader.wait(None).expect("it arrives"), &[range(0, 1000)]);
+    }
+}
+
+#[test]
 fn waiting_ends_in_time_and_when_nothing_is_under_way() {
     let file = KnownFile::new(1000);
     for backend in backends() {
