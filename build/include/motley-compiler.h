@@ -1,4 +1,4 @@
-// Forced into every C++ file of the llama.cpp build (see .cargo/config.toml).
+// Forced into every C and C++ file of the llama.cpp build (see .cargo/config.toml).
 //
 // gcc before 13 treats `_tile_loadconfig` as reading only the first 8 bytes of
 // the tile configuration and drops the stores to the rest, so ggml's AMX kernels

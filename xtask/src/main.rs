@@ -1,2 +1,125 @@
-//! Automation.
-fn main() {}
+//! The command `cargo xtask`: calls the library and tells a person what it did.
+#![forbid(unsafe_code)]
+
+mod arguments;
+
+use anyhow::Result;
+use arguments::{Arguments, Command, SynthArguments, UpcycleArguments};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+use xtask::gguf_source::Tokenizer;
+use xtask::output::{Progress, Report};
+use xtask::synth::file::first_path;
+use xtask::{cache, smollm2, synth, tidy, upcycle, workspace_root};
+
+fn main() -> Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::Tidy => return run_tidy(),
+        Command::Synth(arguments) => run_synth(&arguments)?,
+        Command::Upcycle(arguments) => run_upcycle(&arguments)?,
+        Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_tidy() -> Result<ExitCode> {
+    let tree = tidy::Tree::of_git(workspace_root())?;
+    let findings = tidy::check(&tree);
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
+    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_synth(arguments: &SynthArguments) -> Result<()> {
+    let request = arguments.request()?;
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => cache::models_folder()?.join(request.file_name()),
+    };
+    let path = first_path(&out, request.shards);
+    if path.exists() && !arguments.force {
+        return tell_existing(&path);
+    }
+    let source = match &arguments.tokenizer {
+        Some(path) => path.clone(),
+        None => smollm2::fetch(false)?,
+    };
+    let tokenizer = Tokenizer::read(&source)?;
+    let bar = Bar::new();
+    let report = synth::generate(&request, &tokenizer, &out, &mut |word| bar.hear(word))?;
+    let synth::Shape { layers, experts, topk, .. } = request.shape;
+    let what = format!(
+        "{} {}: {layers} layers, {experts} experts (top-{topk})",
+        request.arch, request.quant
+    );
+    tell_written(&what, &report, bar.finish());
+    Ok(())
+}
+
+fn run_upcycle(arguments: &UpcycleArguments) -> Result<()> {
+    let request = arguments.request();
+    let dense = match &arguments.dense {
+        Some(path) => path.clone(),
+        None => smollm2::fetch(false)?,
+    };
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => cache::models_folder()?.join(request.file_name(&dense)),
+    };
+    if out.exists() && !arguments.force {
+        return tell_existing(&out);
+    }
+    let bar = Bar::new();
+    let report = upcycle::upcycle(&dense, &request, &out, &mut |word| bar.hear(word))?;
+    let upcycle::Request { experts, topk, .. } = request;
+    tell_written(&format!("upcycled: {experts} experts (top-{topk})"), &report, bar.finish());
+    Ok(())
+}
+
+/// One line for a person on stderr, the path alone on stdout.
+fn tell_written(what: &str, report: &Report, seconds: f64) {
+    let megabytes = report.bytes as f64 / 1e6;
+    eprintln!("{what}, {megabytes:.0} MB in {seconds:.1} s ({:.0} MB/s)", megabytes / seconds);
+    println!("{}", report.path.display());
+}
+
+fn tell_existing(path: &Path) -> Result<()> {
+    eprintln!("already there (--force writes it anew)");
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// A progress bar on a terminal, nothing elsewhere; and the clock.
+struct Bar {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl Bar {
+    #[expect(clippy::disallowed_methods, reason = "a command tells how long it took")]
+    fn new() -> Self {
+        let style = ProgressStyle::with_template(
+            "{bar:40} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}",
+        );
+        let bar = ProgressBar::no_length().with_style(style.expect("a valid template"));
+        Self { bar, start: Instant::now() }
+    }
+
+    fn hear(&self, word: Progress) {
+        match word {
+            Progress::Total(bytes) => self.bar.set_length(bytes),
+            Progress::More(bytes) => self.bar.inc(bytes),
+        }
+    }
+
+    /// Clears the bar; seconds since its start.
+    fn finish(&self) -> f64 {
+        self.bar.finish_and_clear();
+        self.start.elapsed().as_secs_f64()
+    }
+}

@@ -1,2 +1,65 @@
-//! The `motley` command.
-fn main() {}
+//! The `motley` command: reads what the user typed, calls one command, prints an
+//! error once.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a door: it may read the clock")]
+
+mod args;
+mod commands;
+mod load;
+
+use args::{Command, Motley};
+use clap::Parser;
+use console::Term;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let motley = Motley::parse();
+    start_log(motley.global.verbose);
+    let result = match motley.command {
+        Command::Run(run) => commands::run::run(&motley.global, &run),
+        Command::Inspect(inspect) => commands::inspect::run(
+            &inspect.model,
+            motley.global.json,
+            u64::from(inspect.context),
+            columns(),
+        ),
+        Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
+        Command::Worker => commands::worker::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("motley: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `-v` shows Motley's own events, `-vv` llama.cpp's as well; `RUST_LOG` wins.
+fn start_log(verbose: u8) {
+    let default = match verbose {
+        0 => "error",
+        1 => "motley=debug,llama=warn,warn",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// Columns of the terminal on stdout; `None` in a pipe.
+fn columns() -> Option<u16> {
+    std::io::stdout().is_terminal().then(|| Term::stdout().size().1)
+}
+
+/// `motley … | head` is not an error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,1 +1,33 @@
-//! motley-engine.
+//! `motley-engine`: runs a model in real time. Two nouns at the door: an
+//! [`Engine`] is a loaded model, a [`Session`] is one timeline on it.
+//!
+//! Modules, in reading order:
+//! * [`engine`]: loading, vocabulary, sessions.
+//! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
+//! * `drive`: what happens to each routed-expert block.
+//! * `residency`: which experts' bytes are in memory, and bringing them there.
+//! * [`routing`]: watching which experts the router chose.
+//! * [`sampling`]: from settings to llama.cpp's sampler chain.
+//! * [`chat`]: the model's own chat template.
+//! * [`text`]: tokens to text as they arrive.
+
+#![forbid(unsafe_code)]
+
+pub mod chat;
+mod drive;
+pub mod engine;
+mod residency;
+pub mod routing;
+pub mod sampling;
+pub mod session;
+pub mod text;
+
+pub use chat::{ChatError, ChatMessage};
+pub use engine::{Engine, EngineError, EngineOptions, Loading};
+pub use motley_ggml::{Runtime, Seam, SeamConflict, cpu::unused_cpu_level};
+pub use routing::{Routed, RoutingWatcher};
+pub use sampling::Sampling;
+pub use session::{
+    Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
+};
+pub use text::TextStream;

@@ -1,1 +1,40 @@
-//! motley-ggml.
+//! `motley-ggml`: the seam with llama.cpp, as safe Rust. Holds all FFI of the
+//! project; holds no policy.
+//!
+//! Modules, in reading order:
+//! * [`block`]: the routed-expert block of one layer as a typed value.
+//! * `claim`: which operations of a graph belong to a block.
+//! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
+//! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
+//! * `reserve`: expert weights as address space without bytes.
+//! * [`vfile`]: the virtual file llama.cpp loads from.
+//! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
+//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; `log`: its log.
+
+#![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
+
+mod abi;
+pub mod backend;
+pub mod batch;
+pub mod block;
+mod claim;
+pub mod context;
+pub mod cpu;
+mod device;
+mod log;
+pub mod model;
+mod reserve;
+pub mod runtime;
+pub mod sampler;
+pub mod threadpool;
+pub mod vfile;
+
+pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts};
+pub use batch::{Batch, BatchToken};
+pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
+pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
+pub use model::{LoadError, Model, ModelOptions, Weights};
+pub use runtime::{Runtime, Seam, SeamConflict};
+pub use sampler::{Sampler, SamplerStage};
+pub use threadpool::{Threadpool, ThreadpoolOptions};
+pub use vfile::{ReadCounts, VirtualFile};

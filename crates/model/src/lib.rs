@@ -1,1 +1,37 @@
-//! motley-model.
+//! What a model is: GGUF files read into shapes, sizes and the place of every expert.
+//!
+//! Contains no FFI, no threads, no clock and no tensor data: only headers are read. Hostile bytes
+//! meet this crate first and never panic it.
+//!
+//! Modules in reading order:
+//!
+//! * [`gguf`]: the container format: types, reader with limits, writer, virtual layout.
+//! * `files`: the files of a model, split ones too.
+//! * `role`: what each tensor is for, by its name.
+//! * `hparams`: the shape, from metadata.
+//! * `router`: how experts are chosen (W1).
+//! * `experts`: where each expert lies.
+//! * `spec`: all of it together, [`ModelSpec`].
+//! * `sizes`: bytes by purpose and the smallest workable memory (M3).
+//! * `summary`: the model in brief, serialisable.
+#![forbid(unsafe_code)]
+
+pub mod gguf;
+
+mod experts;
+mod files;
+mod hparams;
+mod role;
+mod router;
+mod sizes;
+mod spec;
+mod summary;
+
+pub use experts::{ExpertTensor, FileRange, LayerExperts};
+pub use files::{MAX_SHARDS, ModelFiles, OpenError};
+pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
+pub use role::{Matrix, Part, Role};
+pub use router::{Gating, Groups, Router};
+pub use sizes::{KV_ELEMENT_BYTES, LAYER_BUFFERS, Quantisation, Sizes, TypeShare};
+pub use spec::{ModelError, ModelSpec, SharedExperts, SpecError, SpecTensor};
+pub use summary::{FileSummary, LayerSummary, Summary};

@@ -1,0 +1,142 @@
+//! What the user may type. No side effects: commands turn this into what is done.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Runs mixture-of-experts models larger than your GPU on the machine you have.
+#[derive(Debug, Parser)]
+#[command(name = "motley", version, max_term_width = 100)]
+pub(crate) struct Motley {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Threads to compute with (default: every core)
+    #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) threads: Option<u32>,
+    /// Seed for sampling
+    #[arg(long, global = true, default_value_t = 0)]
+    pub(crate) seed: u32,
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say more on stderr (-vv: llama.cpp's log too)
+    #[arg(short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Generate text, or chat when no prompt is given
+    Run(Run),
+    /// Show what a model is made of
+    Inspect(Inspect),
+    /// Measure against the bare engine, in interleaved pairs
+    Bench(Bench),
+    /// Measure one engine as told on stdin (used by `bench` and by tests)
+    #[command(hide = true)]
+    Worker,
+}
+
+/// `motley run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// GGUF file (any part of a split one)
+    pub(crate) model: PathBuf,
+    /// Text to continue; without it, chat with the model's own template
+    #[arg(short, long)]
+    pub(crate) prompt: Option<String>,
+    /// Most tokens to generate (per answer, in chat)
+    #[arg(short = 'n', long, default_value_t = 256)]
+    pub(crate) tokens: usize,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}
+
+/// How tokens are chosen.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sampling")]
+pub(crate) struct SamplingArgs {
+    /// 0 takes the most likely token every time
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) temperature: f32,
+    /// Keep the K most likely tokens (0: all)
+    #[arg(long, default_value_t = 40, value_name = "K")]
+    pub(crate) top_k: u32,
+    /// Keep the smallest set of tokens that reaches probability P
+    #[arg(long, default_value_t = 0.95, value_name = "P")]
+    pub(crate) top_p: f32,
+    /// Keep tokens at least P times as likely as the best
+    #[arg(long, default_value_t = 0.05, value_name = "P")]
+    pub(crate) min_p: f32,
+    /// Make tokens of the last 64 less likely (1: no)
+    #[arg(long, default_value_t = 1.0, value_name = "X")]
+    pub(crate) repeat_penalty: f32,
+}
+
+/// How the model is loaded.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Loading")]
+pub(crate) struct LoadArgs {
+    /// How weights come into memory
+    #[arg(long, value_enum, default_value_t = LoadingArg::Mapped)]
+    pub(crate) loading: LoadingArg,
+    /// Keep weights in the file's own order: slower, and equal to the last bit
+    /// whatever the placement
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// KV cache length in tokens
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) context: u32,
+    /// Largest prefill chunk in tokens
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) chunk: u32,
+}
+
+/// Values of `--loading`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadingArg {
+    /// Map the file; everything is at hand
+    Mapped,
+    /// Read dense weights now, an expert when a token first needs it
+    OnDemand,
+}
+
+/// `motley inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// GGUF file (any part of a split one)
+    pub(crate) model: PathBuf,
+    /// KV cache length for the smallest workable memory, in tokens
+    #[arg(long, default_value_t = 4096)]
+    pub(crate) context: u32,
+}
+
+/// `motley bench`.
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    /// GGUF file (any part of a split one)
+    pub(crate) model: PathBuf,
+    /// Pairs of runs, bare engine and Motley
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) pairs: u32,
+    /// Prompt tokens per run
+    #[arg(long, default_value_t = 512, value_name = "TOKENS")]
+    pub(crate) prefill: usize,
+    /// Decoded tokens per run
+    #[arg(long, default_value_t = 64, value_name = "TOKENS")]
+    pub(crate) decode: usize,
+    /// Measurements inside one run; the best counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: u32,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}

@@ -1,0 +1,246 @@
+//! `motley bench`: interleaved pairs against the bare engine, each run in a child
+//! process of the same binary, so that the only difference is the seam.
+//!
+//! Ratios are within a pair (runs next to each other in time); the order swaps
+//! from pair to pair. The machine's load is recorded before and after.
+
+use crate::args::{Bench, Global, LoadingArg};
+use crate::commands::worker::{Job, Outcome};
+use anyhow::{Context, Result, ensure};
+use comfy_table::Table;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
+    motley_model::ModelSpec::open(&bench.model)?;
+    let load_before = load_average();
+    let mut pairs = Vec::new();
+    let bar = progress(global.json, bench.pairs);
+    for index in 0..bench.pairs {
+        pairs.push(pair(&job(global, bench), index % 2 == 1)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let report = Report::new(bench, pairs, load_before, load_average());
+    if global.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", render(&report));
+    }
+    Ok(())
+}
+
+/// Tokens per second of one pair.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Pair {
+    bare_prefill: f64,
+    motley_prefill: f64,
+    bare_decode: f64,
+    motley_decode: f64,
+    /// Whether both decoded the same tokens.
+    same_tokens: bool,
+    delegated: u64,
+}
+
+fn pair(job: &Job, motley_first: bool) -> Result<Pair> {
+    // The bare engine has no way to leave experts on disk: it maps the file.
+    let bare = Job { bare: true, on_demand: false, ..job.clone() };
+    let (bare, motley) = if motley_first {
+        let motley = child(job)?;
+        (child(&bare)?, motley)
+    } else {
+        (child(&bare)?, child(job)?)
+    };
+    Ok(Pair {
+        bare_prefill: rate(job.prefill, &bare.prefill_s),
+        motley_prefill: rate(job.prefill, &motley.prefill_s),
+        bare_decode: rate(job.decode, &bare.decode_s),
+        motley_decode: rate(job.decode, &motley.decode_s),
+        same_tokens: bare.tokens == motley.tokens,
+        delegated: motley.delegated,
+    })
+}
+
+fn child(job: &Job) -> Result<Outcome> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("worker")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start a worker")?;
+    let mut stdin = child.stdin.take().context("the worker's stdin")?;
+    stdin.write_all(&serde_json::to_vec(job)?)?;
+    drop(stdin);
+    let output = child.wait_with_output()?;
+    ensure!(output.status.success(), "a worker failed ({}); see its message above", output.status);
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn job(global: &Global, bench: &Bench) -> Job {
+    let context = (bench.prefill + bench.decode + 1).next_multiple_of(256) as u32;
+    Job {
+        model: bench.model.clone(),
+        bare: false,
+        on_demand: bench.load.loading == LoadingArg::OnDemand,
+        repack: !bench.load.exact,
+        threads: global.threads,
+        context: context.max(bench.load.context),
+        chunk: bench.load.chunk,
+        tokens: Vec::new(),
+        prefill: bench.prefill,
+        decode: bench.decode,
+        repeat: bench.repeat,
+        precise_attention: false,
+        score: false,
+        logits: None,
+        routing: false,
+    }
+}
+
+/// Tokens per second of the fastest repetition: the one least disturbed.
+fn rate(tokens: usize, seconds: &[f64]) -> f64 {
+    let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+    tokens as f64 / best
+}
+
+/// A sample's middle and its quartiles.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Spread {
+    median: f64,
+    lower_quartile: f64,
+    upper_quartile: f64,
+}
+
+impl Spread {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * (values.len() - 1) as f64;
+            let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
+            low + (high - low) * place.fract()
+        };
+        Self { median: at(0.5), lower_quartile: at(0.25), upper_quartile: at(0.75) }
+    }
+}
+
+/// One phase over all pairs, tokens per second and Motley ÷ bare.
+#[derive(Debug, Serialize)]
+struct Phase {
+    name: &'static str,
+    tokens: usize,
+    bare: Spread,
+    motley: Spread,
+    ratio: Spread,
+}
+
+impl Phase {
+    fn new(
+        name: &'static str,
+        tokens: usize,
+        pairs: &[Pair],
+        pick: fn(&Pair) -> (f64, f64),
+    ) -> Self {
+        let column = |of: fn((f64, f64)) -> f64| pairs.iter().map(|p| of(pick(p))).collect();
+        Self {
+            name,
+            tokens,
+            bare: Spread::of(column(|(bare, _)| bare)),
+            motley: Spread::of(column(|(_, motley)| motley)),
+            ratio: Spread::of(column(|(bare, motley)| motley / bare)),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    model: String,
+    loading: String,
+    repack: bool,
+    phases: Vec<Phase>,
+    pairs: Vec<Pair>,
+    same_tokens: bool,
+    delegated: u64,
+    load_before: Option<f64>,
+    load_after: Option<f64>,
+}
+
+impl Report {
+    fn new(bench: &Bench, pairs: Vec<Pair>, before: Option<f64>, after: Option<f64>) -> Self {
+        let prefill: fn(&Pair) -> (f64, f64) = |p| (p.bare_prefill, p.motley_prefill);
+        let decode: fn(&Pair) -> (f64, f64) = |p| (p.bare_decode, p.motley_decode);
+        Self {
+            model: bench.model.display().to_string(),
+            loading: format!("{:?}", bench.load.loading),
+            repack: !bench.load.exact,
+            phases: vec![
+                Phase::new("prefill", bench.prefill, &pairs, prefill),
+                Phase::new("decode", bench.decode, &pairs, decode),
+            ],
+            same_tokens: pairs.iter().all(|pair| pair.same_tokens),
+            delegated: pairs.iter().map(|pair| pair.delegated).sum(),
+            pairs,
+            load_before: before,
+            load_after: after,
+        }
+    }
+}
+
+fn render(report: &Report) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["phase", "bare t/s", "motley t/s", "motley ÷ bare", "quartiles"]);
+    for phase in &report.phases {
+        table.add_row([
+            format!("{} {}", phase.name, phase.tokens),
+            format!("{:.1}", phase.bare.median),
+            format!("{:.1}", phase.motley.median),
+            format!("{:.3}", phase.ratio.median),
+            format!("{:.3} … {:.3}", phase.ratio.lower_quartile, phase.ratio.upper_quartile),
+        ]);
+    }
+    let load = |value: Option<f64>| value.map_or("unknown".into(), |load| format!("{load:.2}"));
+    format!(
+        "{}\n{table}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
+        report.model,
+        report.pairs.len(),
+        if report.same_tokens { "yes" } else { "no" },
+        report.delegated,
+        load(report.load_before),
+        load(report.load_after),
+    )
+}
+
+/// The one-minute load average, where the system tells it.
+fn load_average() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+fn progress(quiet: bool, pairs: u32) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template("pair {pos}/{len} {wide_bar} {eta} left")
+        .expect("the template is a constant");
+    let bar = ProgressBar::with_draw_target(Some(pairs.into()), target).with_style(style);
+    bar.tick();
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_interpolate() {
+        let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0, 5.0]);
+        assert_eq!((spread.lower_quartile, spread.median, spread.upper_quartile), (2.0, 3.0, 4.0));
+        let spread = Spread::of(vec![1.0, 2.0]);
+        assert_eq!(spread.median, 1.5);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_fastest_repetition() {
+        assert_eq!(rate(100, &[2.0, 1.0, 4.0]), 100.0);
+    }
+}

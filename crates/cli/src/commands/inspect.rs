@@ -1,0 +1,361 @@
+//! `motley inspect MODEL [--json]`: what a model is, in a table a person likes to read.
+//!
+//! Renders a `Summary` of the model crate; knows no GGUF and loads no weights.
+
+use std::path::Path;
+
+use anyhow::Context;
+use comfy_table::{
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
+    presets,
+};
+use motley_model::{Gating, ModelSpec, Router, Summary, TypeShare};
+
+/// Width of the table when the terminal does not say its own.
+const DEFAULT_WIDTH: u16 = 80;
+/// Wider lines are harder to read than wrapped ones.
+const MAX_WIDTH: u16 = 100;
+/// Width of the longest label with its padding, so that both lists of facts line up.
+const LABEL_WIDTH: u16 = 17;
+/// Longest piece of a file's own text shown, in characters.
+const MAX_TEXT_CHARS: usize = 70;
+
+/// Prints the model at `path`: as JSON, or as a table of at most `width` columns. The smallest
+/// memory is told for `context_tokens`.
+pub(crate) fn run(
+    path: &Path,
+    json: bool,
+    context_tokens: u64,
+    width: Option<u16>,
+) -> anyhow::Result<()> {
+    let (spec, files) = ModelSpec::open(path)?;
+    let summary = Summary::new(&spec, &files, context_tokens);
+    if json {
+        let text = serde_json::to_string_pretty(&summary).context("cannot write JSON")?;
+        println!("{text}");
+    } else {
+        println!("{}", render(&summary, path, width.unwrap_or(DEFAULT_WIDTH).min(MAX_WIDTH)));
+    }
+    Ok(())
+}
+
+/// The whole page: title, shape, sizes, needs, hint.
+fn render(summary: &Summary, path: &Path, width: u16) -> String {
+    let mut pages = vec![title(summary, path), facts(&shape_facts(summary), width)];
+    if summary.sizes.total_bytes > 0 {
+        pages.push(parts(summary, width));
+        pages.push(facts(&need_facts(summary), width));
+    }
+    pages.push(hint(summary, path));
+    pages.join("\n\n")
+}
+
+fn title(summary: &Summary, path: &Path) -> String {
+    let fallback = || file_name(path);
+    let name = summary.name.as_deref().map(printable).filter(|name| !name.is_empty());
+    let parameters = match summary.experts {
+        0 => format!("{} parameters", count(summary.sizes.parameters)),
+        _ => format!(
+            "{} parameters, {} active",
+            count(summary.sizes.parameters),
+            count(summary.sizes.active_parameters)
+        ),
+    };
+    let files = match summary.files.len() {
+        1 => "one file".to_owned(),
+        parts => format!("{parts} files"),
+    };
+    let architecture = printable(&summary.architecture);
+    format!(
+        " {}\n {architecture} · {parameters} · {} in {files}",
+        name.unwrap_or_else(fallback),
+        bytes(summary.files.iter().map(|file| file.len_bytes).sum())
+    )
+}
+
+/// A label and what it says.
+type Fact = (&'static str, String);
+
+fn facts(facts: &[Fact], width: u16) -> String {
+    let mut table = table(width, presets::NOTHING);
+    for (label, text) in facts {
+        table.add_row([Cell::new(label).add_attribute(Attribute::Bold), Cell::new(text)]);
+    }
+    if let Some(labels) = table.column_mut(0) {
+        labels.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(LABEL_WIDTH)));
+    }
+    table.trim_fmt()
+}
+
+fn shape_facts(summary: &Summary) -> Vec<Fact> {
+    let mut facts = vec![("Shape", shape(summary)), ("Attention", attention(summary))];
+    let Some(router) = &summary.router else {
+        facts.push(("Experts", "none: this is a dense model".to_owned()));
+        return facts;
+    };
+    facts.push(("Experts", experts(summary)));
+    if let Some(shared) = summary.shared {
+        let together = if shared.count == 1 { "" } else { "together " };
+        let gate = if shared.gated { ", weighed by a gate" } else { "" };
+        let text = format!("{} per layer, {together}{} wide{gate}", shared.count, shared.width);
+        facts.push(("Shared experts", text));
+    }
+    facts.push(("Router", describe_router(router, summary.used)));
+    facts
+}
+
+fn need_facts(summary: &Summary) -> Vec<Fact> {
+    let sizes = &summary.sizes;
+    let context = summary.smallest_memory_context_tokens;
+    let memory = bytes(summary.smallest_memory_bytes);
+    let memory = format!("{memory} to run with {context} tokens of context");
+    let active = bytes(sizes.token_active_bytes);
+    if summary.experts == 0 {
+        return vec![("Read per token", active), ("Smallest memory", memory)];
+    }
+    let routed = bytes(sizes.token_routed_bytes);
+    vec![
+        ("One expert", range(sizes.expert_bytes_min, sizes.expert_bytes_max)),
+        ("Read per token", format!("{active}, of which experts {routed}")),
+        ("Smallest memory", memory),
+    ]
+}
+
+fn shape(summary: &Summary) -> String {
+    let shape = &summary.shape;
+    let vocabulary = shape.vocabulary.map(|v| format!(", vocabulary {v}")).unwrap_or_default();
+    let predictors = match shape.predictor_layers {
+        0 => String::new(),
+        layers => format!(" (and {layers} to predict further tokens)"),
+    };
+    format!(
+        "{} layers{predictors}, hidden {}, context {}{vocabulary}",
+        shape.layers, shape.hidden, shape.context_tokens
+    )
+}
+
+fn attention(summary: &Summary) -> String {
+    let attention = &summary.shape.attention;
+    let (heads, width) = (attention.heads, attention.key_width);
+    let heads = match attention.mla {
+        true => format!("{heads} heads, one latent row of {width}"),
+        false if attention.kv_heads == heads => format!("{heads} heads of {width}"),
+        false => format!("{heads} heads of {width}, {} for KV", attention.kv_heads),
+    };
+    let layers = match summary.shape.layers - attention.kv_layers {
+        0 => String::new(),
+        _ => format!(" in {} layers", attention.kv_layers),
+    };
+    let at_most = if attention.sliding_window.is_some() { "at most " } else { "" };
+    let cache = bytes(summary.sizes.kv_bytes_per_token);
+    format!("{heads}{layers}; cache {at_most}{cache} per token")
+}
+
+fn experts(summary: &Summary) -> String {
+    let layers = match summary.expert_layers.len() {
+        with if with == summary.shape.layers as usize => "in every layer".to_owned(),
+        with => format!("in {with} of {} layers", summary.shape.layers),
+    };
+    format!(
+        "{} {layers}, {} per token, each {} wide",
+        summary.experts, summary.used, summary.expert_width
+    )
+}
+
+fn describe_router(router: &Router, used: u32) -> String {
+    let mut text = match router.gating {
+        Gating::Softmax => format!("softmax, best {used}"),
+        Gating::Sigmoid => format!("sigmoid, best {used}"),
+        Gating::SoftmaxWeight => format!("best {used}, softmax over these"),
+        Gating::SqrtSoftplus => format!("square root of softplus, best {used}"),
+        Gating::Unknown => format!("best {used}, by a score the file does not name"),
+    };
+    if let Some(groups) = router.groups {
+        text += &format!(" within {} of {} groups", groups.used, groups.count);
+    }
+    if router.selection_bias {
+        text += ", chosen with a bias";
+    }
+    if router.logit_bias {
+        text += ", logits with a bias";
+    }
+    if router.normalised {
+        text += ", weights normalised";
+    }
+    if let Some(scale) = router.weights_scale {
+        text += format!(", times {scale:.4}").trim_end_matches('0').trim_end_matches('.');
+    }
+    text
+}
+
+/// Where the bytes are: one row per part, only parts that exist.
+fn parts(summary: &Summary, width: u16) -> String {
+    let (sizes, mix) = (&summary.sizes, &summary.quantisation);
+    let rows = [
+        ("routed experts", sizes.routed_bytes, types(&mix.routed)),
+        ("shared experts", sizes.shared_bytes, types(&mix.shared)),
+        ("dense", sizes.dense_bytes, types(&mix.dense)),
+        ("predictors", sizes.predictor_bytes, "not used in plain decoding".to_owned()),
+        ("total", sizes.total_bytes, String::new()),
+    ];
+    let mut table = table(width, presets::UTF8_FULL_CONDENSED);
+    table.set_header(["Weights", "Size", "Share", "Quantisation"]);
+    for (part, size, note) in rows.into_iter().filter(|(_, size, _)| *size > 0) {
+        let share = format!("{:.1} %", 100.0 * size as f64 / sizes.total_bytes as f64);
+        table.add_row([part.to_owned(), bytes(size), share, note]);
+    }
+    for column in [1, 2] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// `2.5 MiB`, or `2.5 to 2.9 MiB` where a quantiser favours some layers.
+fn range(least: u64, most: u64) -> String {
+    let (low, high) = (bytes(least), bytes(most));
+    match (low.split_once(' '), high.split_once(' ')) {
+        _ if low == high => high,
+        (Some((low, unit)), Some((_, other))) if unit == other => format!("{low} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+fn hint(summary: &Summary, path: &Path) -> String {
+    if summary.sizes.total_bytes == 0 {
+        return " This file holds a vocabulary and no weights; nothing can run.".to_owned();
+    }
+    let model = path.display().to_string();
+    let model = if model.contains(char::is_whitespace) { format!("{model:?}") } else { model };
+    match summary.experts {
+        0 => format!(" No experts to place; it still runs: motley run {model}"),
+        _ => format!(" Try it: motley run {model} -p \"Hello\""),
+    }
+}
+
+/// `q4_K 71 %, q6_K 29 %, a little f32`: the types that matter with their shares of the bytes.
+fn types(shares: &[TypeShare]) -> String {
+    let total: u64 = shares.iter().map(|share| share.bytes).sum();
+    let part = |share: &TypeShare| {
+        let percent = (100.0 * share.bytes as f64 / total.max(1) as f64).round() as u64;
+        match percent {
+            0 => format!("a little {}", share.ty),
+            100 => share.ty.to_string(),
+            percent => format!("{} {percent} %", share.ty),
+        }
+    };
+    shares.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn table(width: u16, style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    table
+}
+
+/// `18.6 GiB`.
+fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    // 1023.95 would print as 1024.0.
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// `30.5 B` for thirty billion.
+fn count(count: u64) -> String {
+    const UNITS: [&str; 5] = ["", " K", " M", " B", " T"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { count.to_string() } else { format!("{value:.1}{}", UNITS[unit]) }
+}
+
+/// Text of a file, without the control characters that could steer a terminal, and short.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| printable(&name.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_model::ModelFiles;
+    use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, Limits, Metadata, TensorDesc};
+
+    #[test]
+    fn numbers_read_well() {
+        let table = [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_048_575, "1.0 MiB")];
+        for (value, text) in table {
+            assert_eq!(bytes(value), text);
+        }
+        assert_eq!(bytes(u64::MAX), "16384.0 PiB");
+        assert_eq!((count(999), count(30_532_122_624)), ("999".into(), "30.5 B".into()));
+        assert_eq!(range(2 << 20, 3 << 20), "2.0 to 3.0 MiB");
+        assert_eq!(range(512, 3 << 20), "512 B to 3.0 MiB");
+        assert_eq!(range(2 << 20, 2 << 20), "2.0 MiB");
+    }
+
+    #[test]
+    fn hostile_text_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\nc\u{7}"), "a[31mbc");
+        assert_eq!(printable(&"x".repeat(1000)).len(), MAX_TEXT_CHARS);
+    }
+
+    #[test]
+    fn a_page_fits_its_width_and_tells_the_essentials() {
+        let page = page(80);
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        for text in ["Small · model", "8 in every layer, 2 per token", "sigmoid, best 2"] {
+            assert!(page.contains(text), "{text} in\n{page}");
+        }
+        assert!(page.contains("Smallest memory"), "{page}");
+    }
+
+    /// The page of a small model with experts of eight.
+    fn page(width: u16) -> String {
+        let mut metadata = Metadata::new();
+        metadata.insert("general.architecture", "glm4moe");
+        metadata.insert("general.name", "Small · model");
+        let counts = [
+            ("block_count", 1u32),
+            ("context_length", 512),
+            ("embedding_length", 64),
+            ("attention.head_count", 4),
+            ("attention.head_count_kv", 2),
+            ("expert_count", 8),
+            ("expert_used_count", 2),
+        ];
+        for (key, value) in counts {
+            metadata.insert(&format!("glm4moe.{key}"), value);
+        }
+        let dims = vec![64, 64, 8];
+        let tensor = |stem: &str| TensorDesc {
+            name: format!("blk.0.ffn_{stem}_exps.weight"),
+            dims: dims.clone(),
+            ty: GgmlType::Q4_0,
+        };
+        let tensors = [tensor("gate"), tensor("up"), tensor("down")];
+        let mut writer = GgufWriter::new(Vec::new(), &metadata, &tensors).unwrap();
+        for tensor in &tensors {
+            let len = GgmlType::Q4_0.tensor_bytes(&dims).unwrap();
+            writer.tensor(&tensor.name, &vec![0; len as usize]).unwrap();
+        }
+        let file = std::io::Cursor::new(writer.finish().unwrap());
+        let headers = vec![GgufHeader::read(file, &Limits::default()).unwrap()];
+        let spec = ModelSpec::from_headers(&headers).unwrap();
+        let files = ModelFiles { paths: vec!["small.gguf".into()], headers };
+        render(&Summary::new(&spec, &files, 4096), Path::new("small.gguf"), width)
+    }
+}

@@ -1,0 +1,207 @@
+//! `motley run`: streams a continuation, or chats when no prompt is given.
+
+use crate::args::{Global, Run, SamplingArgs};
+use crate::load::{load, session_options};
+use anyhow::{Context, Result};
+use motley_engine::{
+    ChatMessage, Engine, Finish, Generation, Runtime, Sampling, Seam, Session, SessionStats,
+    TextStream,
+};
+use serde::Serialize;
+use std::io::{BufRead, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
+    let runtime = Runtime::start(Seam::Registered)?;
+    let engine = load(runtime, &run.model, &run.load, global)?;
+    let mut session = engine.session(&session_options(&run.load))?;
+    let generation = Generation {
+        sampling: sampling(&run.sampling, global.seed),
+        max_tokens: run.tokens,
+        ignore_end: false,
+    };
+    match &run.prompt {
+        Some(prompt) => complete(global, &engine, &mut session, prompt, &generation),
+        None => chat(global, &engine, &mut session, &generation),
+    }
+}
+
+fn complete(
+    global: &Global,
+    engine: &Engine,
+    session: &mut Session,
+    prompt: &str,
+    generation: &Generation,
+) -> Result<()> {
+    let tokens = engine.tokenize(prompt);
+    let interrupted = interrupt_flag()?;
+    let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
+    if global.json {
+        let report = Report::new(&answer, tokens.len(), &session.stats());
+        println!("{}", serde_json::to_string(&report)?);
+        return Ok(());
+    }
+    println!();
+    if global.verbose > 0 {
+        eprintln!("motley: {}", figures(&session.stats()));
+    }
+    Ok(())
+}
+
+fn chat(
+    global: &Global,
+    engine: &Engine,
+    session: &mut Session,
+    generation: &Generation,
+) -> Result<()> {
+    let interrupted = interrupt_flag()?;
+    let mut messages = Vec::new();
+    let mut known: Vec<i32> = Vec::new();
+    loop {
+        let Some(line) = read_line()? else { return Ok(()) };
+        messages.push(ChatMessage::new("user", &line));
+        let tokens = engine.chat_tokens(&messages)?;
+        // What the cache already holds of this conversation is not computed again;
+        // at least one token is, for its logits.
+        let common = known.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+        let mut kept = common.min(tokens.len().saturating_sub(1));
+        if !session.truncate(kept as u32) {
+            session.clear();
+            kept = 0;
+        }
+        interrupted.store(false, Relaxed);
+        let answer = answer(engine, session, &tokens[kept..], generation, &interrupted, true)?;
+        println!();
+        if global.verbose > 0 {
+            eprintln!("motley: {}", figures(&session.stats()));
+        }
+        known = tokens;
+        known.extend(&answer.tokens);
+        known.truncate(session.len() as usize);
+        messages.push(ChatMessage::new("assistant", &answer.text));
+    }
+}
+
+struct Answer {
+    text: String,
+    tokens: Vec<i32>,
+    finish: Finish,
+}
+
+fn answer(
+    engine: &Engine,
+    session: &mut Session,
+    prompt: &[i32],
+    generation: &Generation,
+    interrupted: &AtomicBool,
+    show: bool,
+) -> Result<Answer> {
+    let mut stream = TextStream::default();
+    let mut answer = Answer { text: String::new(), tokens: Vec::new(), finish: Finish::Length };
+    let mut output = std::io::stdout().lock();
+    let mut written = Ok(());
+    answer.finish = session.generate(prompt, generation, &mut |token| {
+        let text = stream.push(&engine.token_bytes(token));
+        if show {
+            written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+        }
+        answer.text.push_str(&text);
+        answer.tokens.push(token);
+        if written.is_err() || interrupted.load(Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    written?;
+    answer.text.push_str(&stream.finish());
+    Ok(answer)
+}
+
+/// Ctrl-C stops the answer and leaves the program running to its end.
+fn interrupt_flag() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let handler = Arc::clone(&flag);
+    ctrlc::set_handler(move || {
+        if handler.swap(true, Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(flag)
+}
+
+fn read_line() -> Result<Option<String>> {
+    if std::io::stdin().is_terminal() {
+        eprint!("> ");
+    }
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line)?;
+    Ok((read > 0).then(|| line.trim_end().to_owned()))
+}
+
+fn sampling(args: &SamplingArgs, seed: u32) -> Sampling {
+    Sampling {
+        temperature: args.temperature,
+        top_k: args.top_k,
+        top_p: args.top_p,
+        min_p: args.min_p,
+        repeat_penalty: args.repeat_penalty,
+        seed,
+        ..Sampling::default()
+    }
+}
+
+fn figures(stats: &SessionStats) -> String {
+    let delegated = match stats.seam.delegated_reason {
+        Some(reason) => format!("{} ({reason})", stats.seam.delegated),
+        None => stats.seam.delegated.to_string(),
+    };
+    format!(
+        "prefill {} tokens at {:.1}/s, decode {} at {:.1}/s; {} expert blocks, {delegated} delegated",
+        stats.prefill_tokens,
+        rate(stats.prefill_tokens, stats.prefill_time),
+        stats.decode_tokens,
+        rate(stats.decode_tokens, stats.decode_time),
+        stats.seam.blocks,
+    )
+}
+
+fn rate(tokens: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { tokens as f64 / time.as_secs_f64() }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    text: &'a str,
+    tokens: &'a [i32],
+    finish: &'static str,
+    prompt_tokens: usize,
+    prefill_tokens_per_s: f64,
+    decode_tokens_per_s: f64,
+    expert_blocks: u64,
+    delegated_splits: u64,
+}
+
+impl<'a> Report<'a> {
+    fn new(answer: &'a Answer, prompt_tokens: usize, stats: &SessionStats) -> Self {
+        Self {
+            text: &answer.text,
+            tokens: &answer.tokens,
+            finish: match answer.finish {
+                Finish::End => "end",
+                Finish::Length => "length",
+                Finish::Stopped => "stopped",
+            },
+            prompt_tokens,
+            prefill_tokens_per_s: rate(stats.prefill_tokens, stats.prefill_time),
+            decode_tokens_per_s: rate(stats.decode_tokens, stats.decode_time),
+            expert_blocks: stats.seam.blocks,
+            delegated_splits: stats.seam.delegated,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `motley worker`: one engine in a process of its own, told what to do by a JSON
+//! job on stdin, answering with JSON on stdout. `bench` runs the bare engine and
+//! Motley this way, and the exactness tests compare their logits.
+
+use anyhow::{Context, Result};
+use motley_engine::{
+    Engine, EngineOptions, Loading, Routed, RoutingWatcher, Runtime, Seam, Session, SessionOptions,
+};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// What a worker is to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) model: PathBuf,
+    /// Without the seam: the bare engine.
+    pub(crate) bare: bool,
+    pub(crate) on_demand: bool,
+    pub(crate) repack: bool,
+    pub(crate) threads: Option<u32>,
+    pub(crate) context: u32,
+    pub(crate) chunk: u32,
+    /// Prompt: these tokens; when empty, `prefill` made-up ones.
+    #[serde(default)]
+    pub(crate) tokens: Vec<i32>,
+    #[serde(default)]
+    pub(crate) prefill: usize,
+    /// Tokens to decode greedily after the prompt.
+    pub(crate) decode: usize,
+    /// How often prompt and decode are run; each is timed.
+    pub(crate) repeat: u32,
+    /// f32 KV cache and plain attention.
+    #[serde(default)]
+    pub(crate) precise_attention: bool,
+    /// Compute logits for every prompt token, so that the last layer runs for all.
+    #[serde(default)]
+    pub(crate) score: bool,
+    /// Where to write the logits of the last prompt token and of every decoded
+    /// one, as little-endian f32; of the last repetition.
+    #[serde(default)]
+    pub(crate) logits: Option<PathBuf>,
+    /// Report the experts of every token and layer of the first repetition's prompt.
+    #[serde(default)]
+    pub(crate) routing: bool,
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) load_s: f64,
+    pub(crate) prefill_s: Vec<f64>,
+    pub(crate) decode_s: Vec<f64>,
+    /// Tokens decoded in the last repetition.
+    pub(crate) tokens: Vec<i32>,
+    pub(crate) blocks: u64,
+    pub(crate) delegated: u64,
+    /// Resident memory once loaded, where the system tells it.
+    pub(crate) resident_bytes: Option<u64>,
+    /// (read, skipped) tensor bytes while loading.
+    pub(crate) load_reads: Option<(u64, u64)>,
+    /// `[layer][token]` → experts, when asked for.
+    pub(crate) routing: Vec<Vec<Vec<u32>>>,
+}
+
+/// Runs the command.
+pub(crate) fn run() -> Result<()> {
+    let job: Job = serde_json::from_reader(std::io::stdin().lock()).context("worker job")?;
+    let outcome = work(&job)?;
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}
+
+fn work(job: &Job) -> Result<Outcome> {
+    let seam = if job.bare { Seam::Absent } else { Seam::Registered };
+    let runtime = Runtime::start(seam)?;
+    let started = Instant::now();
+    let engine = Engine::load(runtime, &job.model, &engine_options(job), &mut |_| true)?;
+    let load_s = started.elapsed().as_secs_f64();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let options = SessionOptions {
+        context_tokens: job.context,
+        chunk_tokens: job.chunk,
+        precise_attention: job.precise_attention,
+    };
+    let mut session = if job.routing {
+        engine.watched_session(&options, Box::new(Keep(Arc::clone(&seen))))?
+    } else {
+        engine.session(&options)?
+    };
+    let mut outcome = Outcome {
+        load_s,
+        prefill_s: Vec::new(),
+        decode_s: Vec::new(),
+        tokens: Vec::new(),
+        blocks: 0,
+        delegated: 0,
+        resident_bytes: resident_bytes(),
+        load_reads: engine.load_reads(),
+        routing: Vec::new(),
+    };
+    let prompt = prompt(job, engine.vocab_size());
+    for _ in 0..job.repeat {
+        measure(job, &prompt, &mut session, &mut outcome)?;
+    }
+    let seam = session.stats().seam;
+    (outcome.blocks, outcome.delegated) = (seam.blocks, seam.delegated);
+    outcome.routing = by_layer(&seen.lock().expect("the watcher does not panic"), prompt.len());
+    Ok(outcome)
+}
+
+fn measure(job: &Job, prompt: &[i32], session: &mut Session, outcome: &mut Outcome) -> Result<()> {
+    session.clear();
+    outcome.tokens.clear();
+    let mut sink = job.logits.as_ref().map(File::create).transpose()?.map(BufWriter::new);
+    let started = Instant::now();
+    if job.score {
+        session.score(prompt, &mut |_, _| {})?;
+    } else {
+        session.prefill(prompt)?;
+    }
+    outcome.prefill_s.push(started.elapsed().as_secs_f64());
+    let mut decode_s = 0.0;
+    write_logits(&mut sink, session)?;
+    for _ in 0..job.decode {
+        let token = most_likely(session.logits());
+        let started = Instant::now();
+        session.decode(token)?;
+        decode_s += started.elapsed().as_secs_f64();
+        outcome.tokens.push(token);
+        write_logits(&mut sink, session)?;
+    }
+    outcome.decode_s.push(decode_s);
+    if let Some(mut sink) = sink {
+        sink.flush()?;
+    }
+    Ok(())
+}
+
+fn write_logits(sink: &mut Option<BufWriter<File>>, session: &Session) -> Result<()> {
+    let Some(sink) = sink else { return Ok(()) };
+    for logit in session.logits() {
+        sink.write_all(&logit.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+fn engine_options(job: &Job) -> EngineOptions {
+    let loading = if job.on_demand { Loading::OnDemand } else { Loading::Mapped };
+    EngineOptions { loading, repack: job.repack, threads: job.threads }
+}
+
+/// The job's prompt, or one that visits the vocabulary in large strides.
+fn prompt(job: &Job, vocab_size: usize) -> Vec<i32> {
+    if !job.tokens.is_empty() {
+        return job.tokens.clone();
+    }
+    (0..job.prefill).map(|index| ((index * 7919 + 13) % vocab_size) as i32).collect()
+}
+
+fn most_likely(logits: &[f32]) -> i32 {
+    let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+    best.map_or(0, |(token, _)| token as i32)
+}
+
+/// `VmRSS` of this process.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// Keeps what it sees.
+struct Keep(Arc<Mutex<Vec<Routed>>>);
+
+impl RoutingWatcher for Keep {
+    fn on_routed(&mut self, routed: &Routed) {
+        self.0.lock().expect("nobody panics with this lock").push(routed.clone());
+    }
+}
+
+/// The prompt's routing, `[layer][token]`. The last layer computes only the tokens
+/// whose logits are wanted, so without `score` its list is shorter.
+fn by_layer(seen: &[Routed], prompt_tokens: usize) -> Vec<Vec<Vec<u32>>> {
+    let mut layers: Vec<Vec<Vec<u32>>> = Vec::new();
+    for routed in seen {
+        let layer = routed.layer as usize;
+        if layers.len() <= layer {
+            layers.resize(layer + 1, Vec::new());
+        }
+        let room = prompt_tokens.saturating_sub(layers[layer].len());
+        let tokens = (0..routed.tokens().min(room)).map(|token| routed.token(token).to_vec());
+        layers[layer].extend(tokens);
+    }
+    layers
+}

@@ -1,0 +1,79 @@
+//! From flags to a loaded engine, with a progress bar on a terminal and the one
+//! line that says what was chosen.
+
+use crate::args::{Global, LoadArgs, LoadingArg};
+use anyhow::Result;
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use motley_engine::{Engine, EngineOptions, Loading, Runtime, SessionOptions, unused_cpu_level};
+use motley_model::{ModelSpec, Sizes};
+use std::path::Path;
+
+/// Options for the engine.
+pub(crate) fn engine_options(load: &LoadArgs, threads: Option<u32>) -> EngineOptions {
+    let loading = match load.loading {
+        LoadingArg::Mapped => Loading::Mapped,
+        LoadingArg::OnDemand => Loading::OnDemand,
+    };
+    EngineOptions { loading, repack: !load.exact, threads }
+}
+
+/// Options for a session.
+pub(crate) fn session_options(load: &LoadArgs) -> SessionOptions {
+    SessionOptions {
+        context_tokens: load.context,
+        chunk_tokens: load.chunk,
+        ..SessionOptions::default()
+    }
+}
+
+/// Loads the model and says on stderr what was chosen.
+pub(crate) fn load(
+    runtime: Runtime,
+    model: &Path,
+    load: &LoadArgs,
+    global: &Global,
+) -> Result<Engine> {
+    let options = engine_options(load, global.threads);
+    let bar = progress_bar(global.json);
+    let engine = Engine::load(runtime, model, &options, &mut |fraction| {
+        bar.set_position((fraction * 1000.0) as u64);
+        true
+    });
+    bar.finish_and_clear();
+    let engine = engine?;
+    if !global.json {
+        eprintln!("motley: {}", chosen(engine.spec(), load, engine.threads()));
+        if let Some(hint) = unused_cpu_level() {
+            eprintln!("motley: {hint}");
+        }
+    }
+    Ok(engine)
+}
+
+/// One line: the model, where its experts are, and with how many threads.
+fn chosen(spec: &ModelSpec, load: &LoadArgs, threads: u32) -> String {
+    let sizes = Sizes::of(spec);
+    let name = spec.name.as_deref().unwrap_or(&spec.architecture);
+    let total = HumanBytes(sizes.total_bytes);
+    if !spec.is_moe() {
+        return format!("{name}, {total}, dense: plain llama.cpp, {threads} threads");
+    }
+    let place = match (load.loading, load.exact) {
+        (LoadingArg::Mapped, false) => "experts in memory, rearranged for this CPU where it helps",
+        (LoadingArg::Mapped, true) => "experts mapped from the file",
+        (LoadingArg::OnDemand, _) => "experts read from disk when first needed",
+    };
+    format!(
+        "{name}, {total}, {} layers × {} experts, {} per token: {place}; {threads} threads",
+        spec.expert_layers().count(),
+        spec.experts,
+        spec.used,
+    )
+}
+
+fn progress_bar(quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template("loading {wide_bar} {percent}%")
+        .expect("the template is a constant");
+    ProgressBar::with_draw_target(Some(1000), target).with_style(style)
+}

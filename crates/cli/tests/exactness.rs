@@ -1,0 +1,132 @@
+//! Promise 1 (M5): whatever the placement, logits are those of the bare engine to
+//! the last bit. 512 prompt tokens and 64 decode steps, every architecture, both
+//! ways of loading, with and without repacking; no split is delegated.
+
+mod support;
+
+use serde_json::json;
+use std::path::Path;
+use support::{BARE, BARE_PLAIN, MAPPED, ON_DEMAND, REPACKED, Way, job, work_with_logits};
+use xtask::synth::{Arch, Preset, Request};
+
+fn check_arch(arch: Arch) {
+    let Some(model) = support::synth(arch) else { return };
+    check_model(&model);
+}
+
+fn check_model(model: &Path) {
+    check_same(model, BARE, &[REPACKED]);
+    check_same(model, BARE_PLAIN, &[MAPPED, ON_DEMAND]);
+}
+
+fn check_same(model: &Path, bare: Way, ways: &[Way]) {
+    let (outcome, expected) = work_with_logits(job(model, bare));
+    assert_eq!(outcome["blocks"], 0, "the bare engine has no seam");
+    assert_eq!(outcome["tokens"].as_array().unwrap().len(), 64);
+    for &way in ways {
+        let (outcome, logits) = work_with_logits(job(model, way));
+        assert!(outcome["blocks"].as_u64().unwrap() > 0, "{way:?}: no block came through the seam");
+        assert_eq!(outcome["delegated"], 0, "{way:?}");
+        assert_eq!(logits.len(), expected.len());
+        assert!(logits == expected, "{way:?}: logits differ from the bare engine's on {model:?}");
+    }
+}
+
+#[test]
+fn qwen3moe() {
+    check_arch(Arch::Qwen3moe);
+}
+
+#[test]
+fn llama_as_mixtral() {
+    check_arch(Arch::Llama);
+}
+
+#[test]
+fn deepseek2_with_shared_experts_and_grouped_router() {
+    check_arch(Arch::Deepseek2);
+}
+
+#[test]
+fn qwen2moe_with_gated_shared_expert() {
+    check_arch(Arch::Qwen2moe);
+}
+
+#[test]
+fn phimoe() {
+    check_arch(Arch::Phimoe);
+}
+
+#[test]
+fn olmoe() {
+    check_arch(Arch::Olmoe);
+}
+
+#[test]
+fn gpt_oss_with_biases_mxfp4_and_clamped_gate() {
+    check_arch(Arch::GptOss);
+}
+
+#[test]
+fn granitemoe() {
+    check_arch(Arch::Granitemoe);
+}
+
+/// Real weights and hidden states, K-quants.
+#[test]
+fn trained_small_model() {
+    let Some(model) = support::shared("tiny-wiki-moe/tiny-wiki-moe-q4_k_m.gguf") else { return };
+    check_model(&model);
+}
+
+/// Several threads share one pool with llama.cpp; the result must not depend on it.
+#[test]
+fn two_threads() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let with_two = |way| {
+        let mut job = job(&model, way);
+        job["threads"] = json!(2);
+        job["decode"] = json!(16);
+        work_with_logits(job).1
+    };
+    let expected = with_two(BARE_PLAIN);
+    assert!(with_two(MAPPED) == expected);
+    assert!(with_two(ON_DEMAND) == expected);
+}
+
+/// A split model gives what the whole one gives, through llama.cpp's own split
+/// reading and through the virtual file.
+#[test]
+fn split_in_three() {
+    let whole = Request::of_preset(Preset::Test(Arch::Qwen3moe));
+    let split = Request { shards: 3, ..whole.clone() };
+    let (Some(whole), Some(split)) =
+        (support::synth_request(&whole), support::synth_request(&split))
+    else {
+        return;
+    };
+    let (_, expected) = work_with_logits(job(&whole, BARE_PLAIN));
+    for way in [MAPPED, ON_DEMAND] {
+        let (_, logits) = work_with_logits(job(&split, way));
+        assert!(logits == expected, "{way:?}");
+    }
+}
+
+/// Loading on demand reads the dense tensors once and nothing of the experts.
+#[test]
+fn on_demand_reads_dense_bytes_only() {
+    let Some(model) = support::shared("tiny-wiki-moe/tiny-wiki-moe-f16.gguf") else { return };
+    let (spec, _) = motley_model::ModelSpec::open(&model).unwrap();
+    let sizes = motley_model::Sizes::of(&spec);
+    let mut job = job(&model, ON_DEMAND);
+    job["prefill"] = json!(1);
+    job["decode"] = json!(0);
+    let outcome = support::work(&job);
+    let read = outcome["load_reads"][0].as_u64().unwrap();
+    let skipped = outcome["load_reads"][1].as_u64().unwrap();
+    let dense = sizes.dense_bytes + sizes.shared_bytes;
+    assert!(read as f64 <= 1.1 * dense as f64, "read {read} of {dense} dense bytes");
+    assert!(skipped >= sizes.routed_bytes, "skipped {skipped} of {}", sizes.routed_bytes);
+    let resident = outcome["resident_bytes"].as_u64().unwrap();
+    assert!(resident < sizes.routed_bytes, "{resident} bytes resident after load");
+}

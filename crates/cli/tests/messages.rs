@@ -1,0 +1,78 @@
+//! What a newcomer meets: errors name the file and what to do, `--json` is JSON,
+//! pipes stay quiet.
+
+mod support;
+
+use serde_json::Value;
+use support::motley;
+use xtask::synth::Arch;
+
+fn error_of(args: &[&str]) -> String {
+    let output = motley(args);
+    assert!(!output.status.success(), "{args:?} should fail");
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(text.starts_with("motley: ") || text.starts_with("error: "), "{text}");
+    text
+}
+
+#[test]
+fn a_missing_model_is_named() {
+    for command in ["run", "inspect", "bench"] {
+        assert!(error_of(&[command, "no/such/model.gguf"]).contains("no/such/model.gguf"));
+    }
+}
+
+#[test]
+fn a_file_that_is_no_model_is_refused_by_our_own_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.gguf");
+    std::fs::write(&path, "these are notes, and not a model at all").unwrap();
+    let text = error_of(&["run", path.to_str().unwrap(), "-p", "x"]);
+    assert!(text.contains("notes.gguf") && text.contains("GGUF"), "{text}");
+}
+
+#[test]
+fn a_wrong_flag_is_explained() {
+    assert!(error_of(&["run", "m.gguf", "--loading", "magic"]).contains("on-demand"));
+}
+
+#[test]
+fn too_small_a_context_names_the_flag() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let prompt = "word ".repeat(200);
+    let model = model.to_str().unwrap();
+    assert!(error_of(&["run", model, "-p", &prompt, "--context", "64"]).contains("--context"));
+}
+
+#[test]
+fn text_goes_to_stdout_and_the_chosen_line_to_stderr() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let output = motley(&["run", model.to_str().unwrap(), "-p", "Hello", "-n", "4", "-v"]);
+    assert!(output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("16 experts, 4 per token"), "{told}");
+    assert!(told.contains("0 delegated"), "{told}");
+    assert!(!output.stdout.is_empty());
+}
+
+#[test]
+fn inspect_speaks_json() {
+    let Some(model) = support::synth(Arch::Deepseek2) else { return };
+    let output = motley(&["inspect", model.to_str().unwrap(), "--json"]);
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(summary["architecture"], "deepseek2");
+}
+
+#[test]
+fn bench_reports_ratios_of_pairs() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let model = model.to_str().unwrap();
+    let args =
+        ["bench", model, "--pairs", "2", "--prefill", "64", "--decode", "4", "--repeat", "1"];
+    let output = motley(&[&args[..], &["--json", "--threads", "1"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["pairs"].as_array().unwrap().len(), 2);
+    assert_eq!(report["same_tokens"], true);
+    assert_eq!(report["delegated"], 0);
+    assert!(report["phases"][1]["ratio"]["median"].as_f64().unwrap() > 0.0);
+}

@@ -1,0 +1,101 @@
+//! What the tests of the `motley` binary share: models, and runs of one engine in
+//! a process of its own (`motley worker`).
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use xtask::synth::{Arch, Preset, Request};
+
+/// Which engine runs, and where its expert weights live.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) bare: bool,
+    pub(crate) on_demand: bool,
+    pub(crate) repack: bool,
+}
+
+pub(crate) const BARE: Way = Way { bare: true, on_demand: false, repack: true };
+pub(crate) const BARE_PLAIN: Way = Way { bare: true, on_demand: false, repack: false };
+pub(crate) const REPACKED: Way = Way { bare: false, on_demand: false, repack: true };
+pub(crate) const MAPPED: Way = Way { bare: false, on_demand: false, repack: false };
+pub(crate) const ON_DEMAND: Way = Way { bare: false, on_demand: true, repack: false };
+
+/// A worker's job with one thread: a second spinning thread makes tests that run
+/// side by side slow, not different.
+pub(crate) fn job(model: &Path, way: Way) -> Value {
+    json!({
+        "model": model, "bare": way.bare, "on_demand": way.on_demand, "repack": way.repack,
+        "threads": 1, "context": 1024, "chunk": 512, "prefill": 512, "decode": 64, "repeat": 1,
+    })
+}
+
+/// Runs `motley` with `args`.
+pub(crate) fn motley(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_motley")).args(args).output().expect("motley starts")
+}
+
+/// Runs a job; its outcome.
+pub(crate) fn work(job: &Value) -> Value {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
+        .arg("worker")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("motley starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(job.to_string().as_bytes()).expect("the worker reads its job");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the worker ends");
+    assert!(output.status.success(), "worker failed on {job}");
+    serde_json::from_slice(&output.stdout).expect("the worker answers in JSON")
+}
+
+/// Runs a job; its outcome and its logits, bytes as they are.
+pub(crate) fn work_with_logits(mut job: Value) -> (Value, Vec<u8>) {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    job["logits"] = json!(file.path());
+    let outcome = work(&job);
+    (outcome, std::fs::read(file.path()).expect("the worker wrote its logits"))
+}
+
+/// The small model of `arch`, made when it is not there yet. `None` when the
+/// tokenizer it is made from is absent: then the test says so and passes over.
+pub(crate) fn synth(arch: Arch) -> Option<PathBuf> {
+    synth_request(&Request::of_preset(Preset::Test(arch)))
+}
+
+/// As [`synth`], for any request.
+pub(crate) fn synth_request(request: &Request) -> Option<PathBuf> {
+    smollm2()?;
+    Some(xtask::synth::ensure_cached(request).expect("the model can be made"))
+}
+
+/// SmolLM2 as fetched by `cargo xtask smollm2`.
+pub(crate) fn smollm2() -> Option<PathBuf> {
+    present(xtask::smollm2::path().ok()?, "run `cargo xtask smollm2`")
+}
+
+/// A file of the data folder beside the project.
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("MOTLEY_SHARED")
+        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
+    let file = folder.join("data").join(name);
+    if file.exists() {
+        return Some(file);
+    }
+    eprintln!("passing over: {} is not there", file.display());
+    None
+}
+
+fn present(path: PathBuf, hint: &str) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path);
+    }
+    let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+    assert!(!required, "{} is not there: {hint}", path.display());
+    eprintln!("passing over: {} is not there: {hint}", path.display());
+    None
+}

@@ -1,0 +1,100 @@
+//! The model's own chat template (Jinja, as Hugging Face writes them), rendered
+//! with minijinja. Templates come from model files: rendering is bounded and an
+//! error is a message, never a panic.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, ErrorKind, Value, context};
+use serde::{Deserialize, Serialize};
+
+/// Instructions a template may spend; the longest real ones stay far below.
+const RENDER_FUEL: u64 = 5_000_000;
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// `system`, `user`, `assistant`, …
+    pub role: String,
+    /// What was said.
+    pub content: String,
+}
+
+impl ChatMessage {
+    /// A turn of `role`.
+    pub fn new(role: &str, content: &str) -> Self {
+        Self { role: role.into(), content: content.into() }
+    }
+}
+
+/// Why a conversation could not be written out.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatError {
+    /// The GGUF carries no template.
+    #[error("the model has no chat template; give a plain prompt with -p")]
+    NoTemplate,
+    /// The template failed.
+    #[error("the model's chat template failed: {0}")]
+    Template(#[from] minijinja::Error),
+}
+
+/// Writes `messages` out with `template`, ready for the assistant's answer.
+pub(crate) fn render_chat(
+    template: &str,
+    messages: &[ChatMessage],
+    begin_text: &str,
+    end_text: &str,
+) -> Result<String, ChatError> {
+    let mut environment = Environment::new();
+    environment.set_fuel(Some(RENDER_FUEL));
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", raise_exception);
+    environment.add_template("chat", template)?;
+    let rendered = environment.get_template("chat")?.render(context! {
+        messages => messages.iter().map(message_value).collect::<Vec<_>>(),
+        add_generation_prompt => true,
+        bos_token => begin_text,
+        eos_token => end_text,
+    })?;
+    Ok(rendered)
+}
+
+fn message_value(message: &ChatMessage) -> Value {
+    context! { role => message.role.as_str(), content => message.content.as_str() }
+}
+
+fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
+    Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHATML: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}\
+        {{ '<|im_start|>system\nBe helpful<|im_end|>\n' }}{% endif %}\
+        {{'<|im_start|>' + message['role'] + '\n' + message['content'].strip() + '<|im_end|>' + '\n'}}{% endfor %}\
+        {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    #[test]
+    fn chatml_opens_the_assistants_turn() {
+        let messages = [ChatMessage::new("user", " Hi ")];
+        let text = render_chat(CHATML, &messages, "", "").unwrap();
+        assert_eq!(
+            text,
+            "<|im_start|>system\nBe helpful<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+        );
+    }
+
+    #[test]
+    fn a_template_may_refuse_with_its_own_words() {
+        let error = render_chat("{{ raise_exception('roles must alternate') }}", &[], "", "");
+        assert!(error.unwrap_err().to_string().contains("roles must alternate"));
+    }
+
+    #[test]
+    fn an_endless_template_runs_out_of_fuel() {
+        let template =
+            "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}";
+        assert!(matches!(render_chat(template, &[], "", ""), Err(ChatError::Template(_))));
+    }
+}

@@ -1,0 +1,241 @@
+//! `Engine`: a loaded model. Opens the files with `motley-model` first, so that
+//! llama.cpp only ever meets headers that were read and checked here.
+
+use crate::chat::{ChatError, ChatMessage, render_chat};
+use crate::drive::Drive;
+use crate::residency::Residency;
+use crate::routing::RoutingWatcher;
+use crate::session::{Session, SessionError, SessionOptions};
+use motley_ggml::{
+    LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
+    VirtualFile, Weights,
+};
+use motley_model::gguf::{GgmlType, LayoutError};
+use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How weights come into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Loading {
+    /// llama.cpp maps the file; with `repack` it copies what it rearranges.
+    #[default]
+    Mapped,
+    /// Dense weights are read once through the virtual file; an expert's bytes
+    /// are read when a token first needs them.
+    OnDemand,
+}
+
+/// What to load and how.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// How weights come into memory.
+    pub loading: Loading,
+    /// Let llama.cpp rearrange weights for this CPU (faster; last bits differ).
+    /// Experts loaded on demand keep their plain form.
+    pub repack: bool,
+    /// Threads for both phases; `None` takes every core.
+    pub threads: Option<u32>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { loading: Loading::Mapped, repack: true, threads: None }
+    }
+}
+
+/// Why a model could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The files are not a model Motley can read.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The files cannot be presented as one.
+    #[error("{}: {source}", path.display())]
+    Layout {
+        /// The model.
+        path: PathBuf,
+        /// Why.
+        source: LayoutError,
+    },
+    /// A file that was there a moment ago cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// llama.cpp refused.
+    #[error("{}: {source}", path.display())]
+    Load {
+        /// The model.
+        path: PathBuf,
+        /// Why.
+        source: LoadError,
+    },
+    /// The system gave no threads.
+    #[error("cannot start {0} threads; try fewer with --threads")]
+    Threads(u32),
+}
+
+/// A loaded model.
+pub struct Engine {
+    spec: Arc<ModelSpec>,
+    paths: Vec<PathBuf>,
+    model: Arc<Model>,
+    pools: Pools,
+    loading: Loading,
+    dense_reads: Option<Arc<ReadCounts>>,
+}
+
+impl Engine {
+    /// Loads the model at `path` (any part of a split one). `progress` is called
+    /// with the loaded fraction and may return `false` to stop.
+    pub fn load(
+        runtime: Runtime,
+        path: &Path,
+        options: &EngineOptions,
+        progress: &mut dyn FnMut(f32) -> bool,
+    ) -> Result<Self, EngineError> {
+        let (spec, files) = ModelSpec::open(path)?;
+        let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
+        let model_options =
+            ModelOptions { repack: options.repack && may_rearrange(&spec), gpu_layers: 0 };
+        let model = Model::load(runtime, weights, &model_options, progress)
+            .map_err(|source| EngineError::Load { path: path.into(), source })?;
+        Ok(Self {
+            spec: Arc::new(spec),
+            paths: files.paths,
+            model: Arc::new(model),
+            pools: pools(options.threads)?,
+            loading: options.loading,
+            dense_reads,
+        })
+    }
+
+    /// Starts a timeline.
+    pub fn session(&self, options: &SessionOptions) -> Result<Session, SessionError> {
+        self.start(options, None)
+    }
+
+    /// As [`Engine::session`], with every routing decision shown to `watcher`.
+    pub fn watched_session(
+        &self,
+        options: &SessionOptions,
+        watcher: Box<dyn RoutingWatcher>,
+    ) -> Result<Session, SessionError> {
+        self.start(options, Some(watcher))
+    }
+
+    /// The model's shape and where its parts lie.
+    pub fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
+    /// Text → tokens, with the model's beginning token; control tokens written in
+    /// the text are taken as such.
+    pub fn tokenize(&self, text: &str) -> Vec<i32> {
+        self.model.tokenize(text, true, true)
+    }
+
+    /// The bytes of one token; not always whole UTF-8 (see [`crate::TextStream`]).
+    pub fn token_bytes(&self, token: i32) -> Vec<u8> {
+        self.model.token_bytes(token, false)
+    }
+
+    /// Number of tokens in the vocabulary.
+    pub fn vocab_size(&self) -> usize {
+        self.model.vocab_size()
+    }
+
+    /// Context length the model was trained with.
+    pub fn trained_context(&self) -> u32 {
+        self.model.trained_context()
+    }
+
+    /// The conversation as tokens, by the model's own template.
+    pub fn chat_tokens(&self, messages: &[ChatMessage]) -> Result<Vec<i32>, ChatError> {
+        let template = self.model.chat_template().ok_or(ChatError::NoTemplate)?;
+        let text =
+            render_chat(&template, messages, &self.model.begin_text(), &self.model.end_text())?;
+        Ok(self.model.tokenize(&text, false, true))
+    }
+
+    /// Threads the engine computes with.
+    pub fn threads(&self) -> u32 {
+        self.pools.decode.threads()
+    }
+
+    /// (read, skipped) tensor bytes while loading; `None` when llama.cpp mapped the file.
+    pub fn load_reads(&self) -> Option<(u64, u64)> {
+        self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
+    }
+
+    fn start(
+        &self,
+        options: &SessionOptions,
+        watcher: Option<Box<dyn RoutingWatcher>>,
+    ) -> Result<Session, SessionError> {
+        let residency = match self.loading {
+            Loading::Mapped => None,
+            Loading::OnDemand => Some(self.residency()?),
+        };
+        let drive = Drive::new(residency, watcher);
+        Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive)
+    }
+
+    fn residency(&self) -> Result<Residency, SessionError> {
+        let files = self.paths.iter().map(|path| {
+            File::open(path).map_err(|source| SessionError::Open { path: path.clone(), source })
+        });
+        Ok(Residency::new(Arc::clone(&self.spec), files.collect::<Result<_, _>>()?))
+    }
+}
+
+fn weights(
+    path: &Path,
+    spec: &ModelSpec,
+    files: &ModelFiles,
+    loading: Loading,
+) -> Result<(Weights, Option<Arc<ReadCounts>>), EngineError> {
+    if loading == Loading::Mapped {
+        return Ok((Weights::Mapped(files.paths[0].clone()), None));
+    }
+    let layout =
+        files.layout().map_err(|source| EngineError::Layout { path: path.into(), source })?;
+    let opened = files.paths.iter().map(|path| {
+        File::open(path).map_err(|source| EngineError::Open { path: path.clone(), source })
+    });
+    let skipped = spec.tensors.iter().map(|tensor| left_on_disk(tensor.role)).collect();
+    let file = VirtualFile::new(layout, opened.collect::<Result<_, _>>()?, skipped);
+    let counts = file.counts();
+    Ok((Weights::Reserved(file), Some(counts)))
+}
+
+/// Expert matrices are read on demand; predictor layers are not run at all.
+fn left_on_disk(role: Role) -> bool {
+    matches!(role, Role::Routed { part: Part::Weight, .. } | Role::Predictor { .. })
+}
+
+/// llama.cpp's AMX buffers take the two absorbed projections of latent attention
+/// (`attn_k_b`, `attn_v_b`) and then find no way to multiply with them: the process
+/// would be ended by an assertion (ggml-backend.cpp). Such models stay as they are.
+fn may_rearrange(spec: &ModelSpec) -> bool {
+    let amx = motley_ggml::cpu::built_features().iter().any(|name| name == "AMX_INT8");
+    let absorbed =
+        |name: &str| name.ends_with(".attn_k_b.weight") || name.ends_with(".attn_v_b.weight");
+    let plain = |ty| matches!(ty, GgmlType::F32 | GgmlType::BF16);
+    !amx || spec.tensors.iter().all(|tensor| !absorbed(&tensor.name) || plain(tensor.ty))
+}
+
+fn pools(threads: Option<u32>) -> Result<Pools, EngineError> {
+    let threads = threads.unwrap_or_else(|| {
+        std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+    });
+    let pool = Threadpool::new(&ThreadpoolOptions::with_threads(threads))
+        .ok_or(EngineError::Threads(threads))?;
+    let pool = Arc::new(pool);
+    Ok(Pools { decode: Arc::clone(&pool), prefill: pool })
+}

@@ -1,0 +1,324 @@
+//! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, generate,
+//! cancel. Reads the clock for its own timings only.
+
+use crate::drive::Drive;
+use crate::sampling::Sampling;
+use motley_ggml::{
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, SeamCounts,
+};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Chunk lengths a prompt may be cut into (N7).
+const CHUNKS: [u32; 3] = [256, 512, 1024];
+
+/// The one sequence of a session.
+const SEQUENCE: i32 = 0;
+
+/// Shape of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// KV cache length in tokens.
+    pub context_tokens: u32,
+    /// Largest prefill chunk.
+    pub chunk_tokens: u32,
+    /// f32 KV cache and plain attention, for comparing with references.
+    pub precise_attention: bool,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false }
+    }
+}
+
+/// Why a session could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No context of that size.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    /// A model file cannot be opened again for reading experts.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Decoding failed; the session's tokens up to the failure are kept.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// More tokens than the context holds.
+    #[error(
+        "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"
+    )]
+    TooLong {
+        /// Tokens wanted.
+        tokens: usize,
+        /// Length of the context.
+        context_tokens: u32,
+    },
+}
+
+/// Ends a session's running work from another thread.
+#[derive(Debug, Clone)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// The current or next step ends with [`DecodeError::Cancelled`].
+    pub fn cancel(&self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// What to generate.
+#[derive(Debug, Clone, Copy)]
+pub struct Generation {
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// Most tokens to generate.
+    pub max_tokens: usize,
+    /// Go on past the model's end token.
+    pub ignore_end: bool,
+}
+
+/// Why a generation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// The model said it is done.
+    End,
+    /// `max_tokens` or the context's end was reached.
+    Length,
+    /// The caller stopped it.
+    Stopped,
+}
+
+/// Counts and times of a session so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionStats {
+    /// Prompt tokens computed.
+    pub prefill_tokens: u64,
+    /// Time spent on them.
+    pub prefill_time: Duration,
+    /// Single tokens computed.
+    pub decode_tokens: u64,
+    /// Time spent on them.
+    pub decode_time: Duration,
+    /// What went through the seam.
+    pub seam: SeamCounts,
+}
+
+/// One timeline: a KV cache and the tokens in it.
+pub struct Session {
+    context: Context,
+    batch: Batch,
+    position: u32,
+    options: SessionOptions,
+    stats: SessionStats,
+}
+
+impl Session {
+    pub(crate) fn new(
+        model: Arc<Model>,
+        pools: Pools,
+        options: &SessionOptions,
+        drive: Drive,
+    ) -> Result<Self, SessionError> {
+        let shape = ContextOptions {
+            context_tokens: options.context_tokens,
+            batch_tokens: options.chunk_tokens.min(options.context_tokens),
+            sequences: 1,
+            precise_attention: options.precise_attention,
+        };
+        let context = Context::new(model, &shape, pools, Box::new(drive))?;
+        Ok(Self {
+            context,
+            batch: Batch::with_capacity(shape.batch_tokens as usize),
+            position: 0,
+            options: *options,
+            stats: SessionStats::default(),
+        })
+    }
+
+    /// Computes `tokens` after what is there already, in chunks; afterwards
+    /// [`Session::logits`] belongs to the last of them.
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    pub fn prefill(&mut self, tokens: &[i32]) -> Result<(), SessionError> {
+        self.check_room(tokens.len())?;
+        let start = Instant::now();
+        let chunk = chunk_for(tokens.len(), self.options.chunk_tokens) as usize;
+        let chunks = tokens.chunks(chunk);
+        let last = chunks.len().saturating_sub(1);
+        for (index, chunk) in chunks.enumerate() {
+            let wanted = if index == last { Logits::Last } else { Logits::None };
+            self.decode_chunk(chunk, wanted)?;
+        }
+        self.stats.prefill_tokens += tokens.len() as u64;
+        self.stats.prefill_time += start.elapsed();
+        Ok(())
+    }
+
+    /// As [`Session::prefill`], with the logits of every token shown to `on_logits`
+    /// (index in `tokens`, `[vocab]`). Slower: the output layer runs for all.
+    pub fn score(
+        &mut self,
+        tokens: &[i32],
+        on_logits: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), SessionError> {
+        self.check_room(tokens.len())?;
+        let chunk = chunk_for(tokens.len(), self.options.chunk_tokens) as usize;
+        for (index, part) in tokens.chunks(chunk).enumerate() {
+            self.decode_chunk(part, Logits::All)?;
+            for at in 0..part.len() {
+                on_logits(index * chunk + at, self.context.logits(at).unwrap_or(&[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes one token.
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    pub fn decode(&mut self, token: i32) -> Result<(), SessionError> {
+        self.check_room(1)?;
+        let start = Instant::now();
+        self.decode_chunk(&[token], Logits::Last)?;
+        self.stats.decode_tokens += 1;
+        self.stats.decode_time += start.elapsed();
+        Ok(())
+    }
+
+    /// Logits after the last computed token, `[vocab]`; empty before the first.
+    pub fn logits(&self) -> &[f32] {
+        self.batch.len().checked_sub(1).and_then(|last| self.context.logits(last)).unwrap_or(&[])
+    }
+
+    /// Computes `prompt`, then tokens one by one, each shown to `on_token` before
+    /// the next; `ControlFlow::Break` stops.
+    pub fn generate(
+        &mut self,
+        prompt: &[i32],
+        generation: &Generation,
+        on_token: &mut dyn FnMut(i32) -> ControlFlow<()>,
+    ) -> Result<Finish, SessionError> {
+        let mut sampler = generation.sampling.sampler(self.context.model().vocab_size());
+        prompt.iter().for_each(|&token| sampler.accept(token));
+        self.prefill(prompt)?;
+        for produced in 1..=generation.max_tokens {
+            let token = sampler.sample(&self.context, -1);
+            if self.context.model().is_end(token) && !generation.ignore_end {
+                return Ok(Finish::End);
+            }
+            if on_token(token).is_break() {
+                return Ok(Finish::Stopped);
+            }
+            let full = self.position >= self.options.context_tokens;
+            if produced == generation.max_tokens || full {
+                break;
+            }
+            self.decode(token)?;
+        }
+        Ok(Finish::Length)
+    }
+
+    /// Forgets everything after the first `tokens` tokens; `false` when this
+    /// model's memory cannot be cut there (recurrent state).
+    pub fn truncate(&mut self, tokens: u32) -> bool {
+        let cut = tokens < self.position && self.context.truncate(SEQUENCE, tokens as i32);
+        if cut {
+            self.position = tokens;
+        }
+        cut || tokens == self.position
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.context.clear();
+        self.position = 0;
+    }
+
+    /// Tokens computed and kept.
+    pub fn len(&self) -> u32 {
+        self.position
+    }
+
+    /// Whether nothing has been computed.
+    pub fn is_empty(&self) -> bool {
+        self.position == 0
+    }
+
+    /// A handle that ends running work from another thread.
+    pub fn cancel(&self) -> Cancel {
+        Cancel(self.context.cancel_flag())
+    }
+
+    /// Counts and times so far.
+    pub fn stats(&self) -> SessionStats {
+        SessionStats { seam: self.context.seam_counts(), ..self.stats }
+    }
+
+    fn decode_chunk(&mut self, tokens: &[i32], logits: Logits) -> Result<(), SessionError> {
+        self.batch.clear();
+        for (index, &token) in tokens.iter().enumerate() {
+            self.batch.push(BatchToken {
+                token,
+                position: self.position as i32 + index as i32,
+                sequence: SEQUENCE,
+                logits: match logits {
+                    Logits::None => false,
+                    Logits::Last => index + 1 == tokens.len(),
+                    Logits::All => true,
+                },
+            });
+        }
+        let cancelled = self.context.cancel_flag();
+        let result = self.context.decode(&self.batch);
+        cancelled.store(false, Relaxed);
+        if let Err(error) = result {
+            self.context.truncate(SEQUENCE, self.position as i32);
+            return Err(error.into());
+        }
+        self.position += tokens.len() as u32;
+        Ok(())
+    }
+
+    fn check_room(&self, more: usize) -> Result<(), SessionError> {
+        let tokens = self.position as usize + more;
+        if tokens <= self.options.context_tokens as usize {
+            return Ok(());
+        }
+        Err(SessionError::TooLong { tokens, context_tokens: self.options.context_tokens })
+    }
+}
+
+/// Which tokens of a chunk need logits.
+#[derive(Clone, Copy)]
+enum Logits {
+    None,
+    Last,
+    All,
+}
+
+/// The chunk length for a prompt: the smallest of 256, 512 and 1024 that holds it
+/// whole, and never more than `largest`.
+pub fn chunk_for(prompt_tokens: usize, largest: u32) -> u32 {
+    let holds = CHUNKS.into_iter().find(|&chunk| chunk as usize >= prompt_tokens);
+    holds.unwrap_or(largest).min(largest).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_follow_the_prompt_up_to_the_limit() {
+        assert_eq!(chunk_for(100, 512), 256);
+        assert_eq!(chunk_for(300, 512), 512);
+        assert_eq!(chunk_for(5000, 512), 512);
+        assert_eq!(chunk_for(5000, 2048), 2048);
+        assert_eq!(chunk_for(10, 64), 64);
+    }
+}

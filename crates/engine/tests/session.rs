@@ -1,0 +1,101 @@
+//! Sessions on a real (small) model: cutting back, cancelling, running out of room.
+
+use motley_engine::{
+    Engine, EngineOptions, Finish, Generation, Runtime, Sampling, Seam, Session, SessionError,
+    SessionOptions,
+};
+use motley_ggml::DecodeError;
+use std::ops::ControlFlow;
+use xtask::synth::{Arch, Preset, Request};
+
+fn engine() -> Option<Engine> {
+    if !xtask::smollm2::path().ok()?.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+        assert!(!required, "run `cargo xtask smollm2`");
+        eprintln!("passing over: run `cargo xtask smollm2`");
+        return None;
+    }
+    let request = Request::of_preset(Preset::Test(Arch::Qwen3moe));
+    let model = xtask::synth::ensure_cached(&request).expect("the model can be made");
+    let options = EngineOptions { threads: Some(1), ..EngineOptions::default() };
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    Some(Engine::load(runtime, &model, &options, &mut |_| true).expect("the model loads"))
+}
+
+fn session(engine: &Engine, context_tokens: u32) -> Session {
+    engine.session(&SessionOptions { context_tokens, ..SessionOptions::default() }).unwrap()
+}
+
+#[test]
+fn a_session_cut_back_goes_on_as_if_never_further() {
+    let Some(engine) = engine() else { return };
+    let tokens = engine.tokenize("The quick brown fox jumps over the lazy dog");
+    let mut straight = session(&engine, 256);
+    straight.prefill(&tokens[..6]).unwrap();
+    straight.decode(tokens[6]).unwrap();
+    let mut cut = session(&engine, 256);
+    cut.prefill(&tokens[..6]).unwrap();
+    cut.decode(11).unwrap();
+    assert!(cut.truncate(6));
+    cut.decode(tokens[6]).unwrap();
+    assert_eq!(cut.len(), 7);
+    assert!(cut.logits() == straight.logits());
+}
+
+#[test]
+fn a_cancelled_prefill_leaves_the_session_usable() {
+    let Some(engine) = engine() else { return };
+    let tokens: Vec<i32> = (0..400).collect();
+    let mut session = session(&engine, 512);
+    session.cancel().cancel();
+    let error = session.prefill(&tokens).unwrap_err();
+    assert!(matches!(error, SessionError::Decode(DecodeError::Cancelled)), "{error}");
+    assert!(session.is_empty());
+    session.prefill(&tokens).unwrap();
+    assert_eq!(session.len(), 400);
+    assert_eq!(session.stats().seam.delegated, 0);
+}
+
+#[test]
+fn a_prompt_longer_than_the_context_is_refused_before_any_work() {
+    let Some(engine) = engine() else { return };
+    let mut session = session(&engine, 256);
+    let error = session.prefill(&[1; 300]).unwrap_err();
+    assert!(matches!(error, SessionError::TooLong { tokens: 300, context_tokens: 256 }));
+    assert_eq!(session.stats().seam.blocks, 0);
+}
+
+#[test]
+fn the_same_seed_draws_the_same_tokens() {
+    let Some(engine) = engine() else { return };
+    let draw = |seed| {
+        let sampling = Sampling { temperature: 1.0, seed, ..Sampling::default() };
+        let generation = Generation { sampling, max_tokens: 12, ignore_end: true };
+        let mut tokens = Vec::new();
+        let prompt = engine.tokenize("Tell me");
+        let finish = session(&engine, 256)
+            .generate(&prompt, &generation, &mut |token| {
+                tokens.push(token);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(finish, Finish::Length);
+        tokens
+    };
+    assert_eq!(draw(7), draw(7));
+    assert_ne!(draw(7), draw(8));
+}
+
+#[test]
+fn the_caller_can_stop_after_any_token() {
+    let Some(engine) = engine() else { return };
+    let generation = Generation { sampling: Sampling::default(), max_tokens: 50, ignore_end: true };
+    let mut seen = 0;
+    let finish = session(&engine, 256)
+        .generate(&[1, 2, 3], &generation, &mut |_| {
+            seen += 1;
+            if seen == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    assert_eq!((finish, seen), (Finish::Stopped, 3));
+}

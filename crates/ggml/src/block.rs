@@ -1,0 +1,254 @@
+//! The routed-expert block as a typed value: what llama.cpp hands over per layer.
+//! Looks at tensors; does not compute.
+//!
+//! ```text
+//! hidden [n_embd, 1 or k, n_tokens] ─┬─ MUL_MAT_ID gate ─┐
+//! ids    [k, n_tokens]               └─ MUL_MAT_ID up   ─┴─ between ─ MUL_MAT_ID down ─ output [n_embd, k, n_tokens]
+//! ```
+//!
+//! `between` is whatever the architecture puts there (GLU variants, biases by
+//! `ADD_ID`, clamps, scales); it is carried along, never interpreted.
+
+use crate::claim;
+use crate::reserve;
+use llama_cpp_sys_2 as sys;
+use motley_model::{MAX_LAYERS, Matrix, Part, Role};
+use std::ffi::CStr;
+use std::marker::PhantomData;
+
+/// A block has at most gate, up (or gate_up) and down.
+const MAX_MATRICES: usize = 3;
+
+/// One layer's routed experts over one micro-batch. Valid inside
+/// [`crate::BlockExecutor::execute`] only: the lifetime is that of the call.
+pub struct ExpertBlock<'g> {
+    graph: *mut sys::ggml_cgraph,
+    layer: u32,
+    matmuls: [*mut sys::ggml_tensor; MAX_MATRICES],
+    matmul_count: usize,
+    ids: *const sys::ggml_tensor,
+    hidden: *const sys::ggml_tensor,
+    output: *mut sys::ggml_tensor,
+    call: PhantomData<&'g mut sys::ggml_tensor>,
+}
+
+/// Why a split is not a block; shown by `motley run -v` next to the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotABlock {
+    /// No `MUL_MAT_ID`, or more than gate, up and down.
+    #[error("expected 2 or 3 expert matmuls, found {0}")]
+    MatmulCount(usize),
+    /// The matmuls disagree about which experts are routed.
+    #[error("the matmuls use different expert ids")]
+    MixedIds,
+    /// The entry matmuls read different hidden rows.
+    #[error("the entry matmuls read different inputs")]
+    MixedInputs,
+    /// The last node is not the down projection or its bias.
+    #[error("the split does not end with the down projection")]
+    OpenEnd,
+    /// A weight is not called `blk.N.…`.
+    #[error("a weight has no layer number in its name")]
+    NoLayer,
+}
+
+impl<'g> ExpertBlock<'g> {
+    /// Recognises a block in the nodes of one split.
+    ///
+    /// # Safety
+    /// `graph` and its tensors must stay live and untouched for `'g`.
+    pub(crate) unsafe fn parse(graph: *mut sys::ggml_cgraph) -> Result<Self, NotABlock> {
+        let mut matmuls = [std::ptr::null_mut(); MAX_MATRICES];
+        let mut count = 0;
+        let mut last = std::ptr::null_mut();
+        // SAFETY: the caller vouches for the graph; nodes of a live graph are live.
+        unsafe {
+            for index in 0..sys::ggml_graph_n_nodes(graph) {
+                let node = sys::ggml_graph_node(graph, index);
+                if claim::is_view_op((*node).op) {
+                    continue;
+                }
+                last = node;
+                if (*node).op == sys::GGML_OP_MUL_MAT_ID {
+                    if count < MAX_MATRICES {
+                        matmuls[count] = node;
+                    }
+                    count += 1;
+                }
+            }
+            if !(2..=MAX_MATRICES).contains(&count) {
+                return Err(NotABlock::MatmulCount(count));
+            }
+            check_shape(&matmuls[..count], last)?;
+            let first = matmuls[0];
+            Ok(Self {
+                graph,
+                layer: layer_of((*first).src[0]).ok_or(NotABlock::NoLayer)?,
+                matmuls,
+                matmul_count: count,
+                ids: (*first).src[2],
+                hidden: (*first).src[1],
+                output: last,
+                call: PhantomData,
+            })
+        }
+    }
+
+    /// Layer number, from the weights' name.
+    pub fn layer(&self) -> u32 {
+        self.layer
+    }
+
+    /// Tokens in this micro-batch.
+    pub fn tokens(&self) -> usize {
+        // SAFETY: `ids` is live for `'g`.
+        unsafe { (*self.ids).ne[1] as usize }
+    }
+
+    /// Experts per token (k).
+    pub fn slots(&self) -> usize {
+        // SAFETY: `ids` is live for `'g`.
+        unsafe { (*self.ids).ne[0] as usize }
+    }
+
+    /// Expert chosen for (`token`, `slot`).
+    pub fn expert(&self, token: usize, slot: usize) -> u32 {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: ids are I32 in host memory (the device accepts host activations
+        // only), computed before this split, and the indices are in range.
+        unsafe {
+            let base = (*self.ids).data.cast::<u8>();
+            let at = token * (*self.ids).nb[1] + slot * (*self.ids).nb[0];
+            base.add(at).cast::<i32>().read() as u32
+        }
+    }
+
+    /// The distinct experts of this block, in first-use order, appended to `out`.
+    /// `seen` is scratch of at least one flag per expert; cleared again on return.
+    pub fn distinct_experts(&self, seen: &mut Vec<bool>, out: &mut Vec<u32>) {
+        let start = out.len();
+        for token in 0..self.tokens() {
+            for slot in 0..self.slots() {
+                let expert = self.expert(token, slot);
+                if seen.len() <= expert as usize {
+                    seen.resize(expert as usize + 1, false);
+                }
+                if !std::mem::replace(&mut seen[expert as usize], true) {
+                    out.push(expert);
+                }
+            }
+        }
+        out[start..].iter().for_each(|&expert| seen[expert as usize] = false);
+    }
+
+    /// Hidden row the experts of `token` read, `[n_embd]`. With weights applied
+    /// before the experts (llama4) rows differ by slot; `slot` selects.
+    pub fn hidden_row(&self, token: usize, slot: usize) -> &[f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: hidden is F32 in host memory, rows contiguous, indices in range;
+        // ne[1] is 1 (shared by all slots) or k.
+        unsafe {
+            let h = &*self.hidden;
+            let slot = if h.ne[1] == 1 { 0 } else { slot };
+            let row = h.data.cast::<u8>().add(token * h.nb[2] + slot * h.nb[1]);
+            std::slice::from_raw_parts(row.cast::<f32>(), h.ne[0] as usize)
+        }
+    }
+
+    /// The stacked matrices, in graph order; down is last.
+    pub fn matrices(&self) -> impl Iterator<Item = ExpertMatrix<'_>> {
+        self.matmuls[..self.matmul_count]
+            .iter()
+            // SAFETY: source 0 of a live MUL_MAT_ID is its live weight tensor.
+            .map(|&node| ExpertMatrix { tensor: unsafe { (*node).src[0] }, block: PhantomData })
+    }
+
+    /// Rows of the output, `[n_embd]` floats each, one per (token, slot).
+    pub fn output_rows(&self) -> usize {
+        // SAFETY: `output` is live for `'g`.
+        unsafe { ((*self.output).ne[1] * (*self.output).ne[2]) as usize }
+    }
+
+    pub(crate) fn graph(&self) -> *mut sys::ggml_cgraph {
+        self.graph
+    }
+}
+
+/// One stacked expert tensor `(n_expert, rows, row_bytes)` of a block.
+pub struct ExpertMatrix<'b> {
+    tensor: *mut sys::ggml_tensor,
+    block: PhantomData<&'b ()>,
+}
+
+impl ExpertMatrix<'_> {
+    /// Gate, up, gate_up or down, from the tensor's name; `None` for chunk experts.
+    pub fn matrix(&self) -> Option<Matrix> {
+        match Role::of(self.name().to_str().ok()?, MAX_LAYERS as u32) {
+            Role::Routed { matrix, part: Part::Weight, .. } => Some(matrix),
+            _ => None,
+        }
+    }
+
+    /// The tensor's name in the GGUF.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: ggml keeps `name` NUL-terminated; the tensor outlives the block.
+        unsafe { CStr::from_ptr((*self.tensor).name.as_ptr()) }
+    }
+
+    /// Bytes of one expert's matrix.
+    pub fn expert_bytes(&self) -> usize {
+        // SAFETY: the weight tensor is live as long as the model.
+        unsafe { (*self.tensor).nb[2] }
+    }
+
+    /// Number of stacked experts.
+    pub fn experts(&self) -> usize {
+        // SAFETY: the weight tensor is live as long as the model.
+        unsafe { (*self.tensor).ne[2] as usize }
+    }
+
+    /// Where `expert`'s bytes belong when the tensor lives in reserved address
+    /// space ([`crate::Weights::Reserved`]); `None` when llama.cpp holds the bytes.
+    pub fn reserved_bytes(&mut self, expert: u32) -> Option<&mut [u8]> {
+        assert!((expert as usize) < self.experts());
+        // SAFETY: the region is mapped read-write for the model's life and the
+        // offset is in range. Nothing else touches it: kernels run only inside
+        // `CpuUnit::compute`, on the thread that holds this borrow.
+        unsafe {
+            if !reserve::owns((*self.tensor).buffer) {
+                return None;
+            }
+            let bytes = self.expert_bytes();
+            let start = (*self.tensor).data.cast::<u8>().add(expert as usize * bytes);
+            Some(std::slice::from_raw_parts_mut(start, bytes))
+        }
+    }
+}
+
+unsafe fn check_shape(
+    matmuls: &[*mut sys::ggml_tensor],
+    last: *mut sys::ggml_tensor,
+) -> Result<(), NotABlock> {
+    // SAFETY: nodes and their sources are live (caller).
+    unsafe {
+        let (down, entries) = matmuls.split_last().expect("two or three matmuls");
+        let ids = (*entries[0]).src[2];
+        let hidden = (*entries[0]).src[1];
+        if matmuls.iter().any(|&m| (*m).src[2] != ids) {
+            return Err(NotABlock::MixedIds);
+        }
+        if entries.iter().any(|&m| (*m).src[1] != hidden) {
+            return Err(NotABlock::MixedInputs);
+        }
+        let ends_with_down =
+            last == *down || ((*last).op == sys::GGML_OP_ADD_ID && (*last).src[0] == *down);
+        if ends_with_down { Ok(()) } else { Err(NotABlock::OpenEnd) }
+    }
+}
+
+/// `blk.7.ffn_up_exps.weight` → 7.
+unsafe fn layer_of(weight: *const sys::ggml_tensor) -> Option<u32> {
+    // SAFETY: the weight is live and its name NUL-terminated (caller).
+    let name = unsafe { CStr::from_ptr((*weight).name.as_ptr()) }.to_str().ok()?;
+    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+}

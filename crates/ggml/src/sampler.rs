@@ -1,0 +1,97 @@
+//! llama.cpp's sampler chain. Which samplers, with which values, is the caller's choice.
+
+use crate::Context;
+use llama_cpp_sys_2 as sys;
+use std::ptr::NonNull;
+
+/// One link of a chain, in llama.cpp's terms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SamplerStage {
+    /// Penalise repeated tokens of the last `last_tokens`.
+    Penalties {
+        /// Window; 0 turns the stage off.
+        last_tokens: i32,
+        /// Multiplicative penalty; 1 is none.
+        repeat: f32,
+        /// Penalty per occurrence; 0 is none.
+        frequency: f32,
+        /// Penalty for any occurrence; 0 is none.
+        presence: f32,
+    },
+    /// Keep the `k` most likely; 0 keeps all.
+    TopK(i32),
+    /// Keep the smallest set whose probability reaches `p`.
+    TopP(f32),
+    /// Keep tokens at least `p` times as likely as the best.
+    MinP(f32),
+    /// Divide logits by the temperature.
+    Temperature(f32),
+    /// Draw from what is left, seeded.
+    Draw(u32),
+    /// Take the most likely.
+    Greedy,
+}
+
+/// A chain with its state (penalty window, random state).
+pub struct Sampler {
+    raw: NonNull<sys::llama_sampler>,
+}
+
+// SAFETY: owned state, reached through `&mut self` only.
+unsafe impl Send for Sampler {}
+
+impl Sampler {
+    /// Chains `stages` in order; `vocab_size` is the model's.
+    pub fn new(stages: &[SamplerStage], vocab_size: usize) -> Self {
+        // SAFETY: the chain takes ownership of each sampler added to it.
+        unsafe {
+            let chain = sys::llama_sampler_chain_init(sys::llama_sampler_chain_default_params());
+            for stage in stages {
+                sys::llama_sampler_chain_add(chain, stage_raw(stage, vocab_size));
+            }
+            Self { raw: NonNull::new(chain).expect("llama.cpp allocates samplers or aborts") }
+        }
+    }
+
+    /// Samples from the logits of the batch's token at `index` and remembers the choice.
+    pub fn sample(&mut self, context: &Context, index: i32) -> i32 {
+        // SAFETY: both are live; the token at `index` has logits (-1 is the last).
+        unsafe { sys::llama_sampler_sample(self.raw.as_ptr(), context.raw(), index) }
+    }
+
+    /// Remembers a token that was not sampled here (the prompt's).
+    pub fn accept(&mut self, token: i32) {
+        // SAFETY: the chain is live.
+        unsafe { sys::llama_sampler_accept(self.raw.as_ptr(), token) }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        // SAFETY: made once, freed once, with the stages it owns.
+        unsafe { sys::llama_sampler_free(self.raw.as_ptr()) }
+    }
+}
+
+unsafe fn stage_raw(stage: &SamplerStage, vocab_size: usize) -> *mut sys::llama_sampler {
+    // SAFETY: plain constructors.
+    unsafe {
+        match *stage {
+            SamplerStage::Penalties { last_tokens, repeat, frequency, presence } => {
+                sys::llama_sampler_init_penalties(
+                    vocab_size as i32,
+                    last_tokens,
+                    repeat,
+                    frequency,
+                    presence,
+                )
+            }
+            SamplerStage::TopK(k) => sys::llama_sampler_init_top_k(k),
+            SamplerStage::TopP(p) => sys::llama_sampler_init_top_p(p, 1),
+            SamplerStage::MinP(p) => sys::llama_sampler_init_min_p(p, 1),
+            SamplerStage::Temperature(t) => sys::llama_sampler_init_temp(t),
+            SamplerStage::Draw(seed) => sys::llama_sampler_init_dist(seed),
+            SamplerStage::Greedy => sys::llama_sampler_init_greedy(),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The virtual file: what llama.cpp reads as a model is a header written anew by
+//! `motley-model` followed by the tensors of one or several real files, of which
+//! some (the routed experts) are skipped and never read.
+//!
+//! llama.cpp takes a C `FILE*`; [`stream`] makes one that calls back into Rust.
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[path = "fopencookie.rs"]
+mod stream;
+#[cfg(target_os = "macos")]
+#[path = "funopen.rs"]
+mod stream;
+#[cfg(not(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")))]
+#[path = "unsupported.rs"]
+mod stream;
+
+pub(crate) use stream::Stream;
+
+use motley_model::gguf::{Piece, VirtualLayout};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A model as one file, made of real files and a header of our own.
+#[derive(Debug)]
+pub struct VirtualFile {
+    layout: VirtualLayout,
+    files: Vec<File>,
+    /// By tensor index: whether its bytes are left out.
+    skipped: Vec<bool>,
+    position: u64,
+    counts: Arc<ReadCounts>,
+}
+
+/// What was read from the real files, and what was left out.
+#[derive(Debug, Default)]
+pub struct ReadCounts {
+    read: AtomicU64,
+    skipped: AtomicU64,
+}
+
+impl ReadCounts {
+    /// Tensor bytes read from disk.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
+    /// Tensor bytes llama.cpp asked for and did not get.
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped.load(Relaxed)
+    }
+}
+
+impl VirtualFile {
+    /// `files` in the order the layout counts them; `skipped[tensor]` leaves a
+    /// tensor's bytes unread (missing entries are read).
+    pub fn new(layout: VirtualLayout, files: Vec<File>, skipped: Vec<bool>) -> Self {
+        Self { layout, files, skipped, position: 0, counts: Arc::default() }
+    }
+
+    /// Counters that outlive the file.
+    pub fn counts(&self) -> Arc<ReadCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Puts up to `len` bytes from the current position at `out` and moves on.
+    /// Bytes of skipped tensors count as delivered and leave `out` as it was.
+    ///
+    /// # Safety
+    /// `out` must be valid for writing `len` bytes.
+    unsafe fn read(&mut self, out: *mut u8, len: usize) -> io::Result<usize> {
+        let piece = self.layout.piece_at(self.position);
+        let len = len.min(usize::try_from(piece.len()).unwrap_or(usize::MAX));
+        // SAFETY: every arm writes at most `len` bytes, and `out` has room (caller).
+        let delivered = unsafe {
+            match piece {
+                Piece::End => 0,
+                Piece::Header(bytes) => {
+                    out.copy_from_nonoverlapping(bytes.as_ptr(), len);
+                    len
+                }
+                Piece::Padding(_) => {
+                    out.write_bytes(0, len);
+                    len
+                }
+                Piece::Data { extent, .. } if self.is_skipped(extent.tensor) => {
+                    self.counts.skipped.fetch_add(len as u64, Relaxed);
+                    len
+                }
+                Piece::Data { extent, skip } => {
+                    let got = pread(&self.files[extent.file], out, len, extent.file_offset + skip)?;
+                    self.counts.read.fetch_add(got as u64, Relaxed);
+                    got
+                }
+            }
+        };
+        self.position += delivered as u64;
+        Ok(delivered)
+    }
+
+    /// Moves to `offset` from `origin` (start, here, end); the new position, or
+    /// `None` when it would be before the start.
+    fn seek(&mut self, offset: i64, origin: libc::c_int) -> Option<u64> {
+        let base = match origin {
+            libc::SEEK_SET => 0,
+            libc::SEEK_CUR => self.position,
+            libc::SEEK_END => self.layout.len,
+            _ => return None,
+        };
+        self.position = base.checked_add_signed(offset)?;
+        Some(self.position)
+    }
+
+    fn is_skipped(&self, tensor: usize) -> bool {
+        self.skipped.get(tensor).copied().unwrap_or(false)
+    }
+}
+
+/// `pread` until some bytes arrive; interruptions are retried.
+///
+/// # Safety
+/// `out` must be valid for writing `len` bytes.
+unsafe fn pread(file: &File, out: *mut u8, len: usize, offset: u64) -> io::Result<usize> {
+    loop {
+        // SAFETY: the descriptor is open for the life of `file`; `out` has room (caller).
+        let got = unsafe { libc::pread(file.as_raw_fd(), out.cast(), len, offset as libc::off_t) };
+        match usize::try_from(got) {
+            Ok(got) => return Ok(got),
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_model::gguf::GgmlType;
+    use motley_model::gguf::{
+        GgufHeader, GgufWriter, Limits, Metadata, TensorDesc, rewrite_header,
+    };
+    use std::io::Write;
+
+    #[test]
+    fn delivers_header_and_data_and_skips_what_it_should() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("two.gguf");
+        let dense: Vec<u8> = (0..=255).collect();
+        write_two_tensors(&path, &dense);
+
+        let header = GgufHeader::read(File::open(&path).unwrap(), &Limits::default()).unwrap();
+        let layout = rewrite_header(&[header]).unwrap();
+        let (len, second) = (layout.len as usize, layout.extents[1]);
+        let file = VirtualFile::new(layout, vec![File::open(&path).unwrap()], vec![false, true]);
+        let counts = file.counts();
+
+        let mut bytes = vec![0xAA_u8; len];
+        let stream = Stream::open(file).unwrap();
+        // SAFETY: the buffer has `len` bytes and the stream is open.
+        let got = unsafe { libc::fread(bytes.as_mut_ptr().cast(), 1, len, stream.raw().cast()) };
+        assert_eq!(got, len);
+        assert_eq!(&bytes[..4], b"GGUF");
+        assert_eq!(counts.read_bytes(), dense.len() as u64);
+        assert_eq!(counts.skipped_bytes(), second.len);
+        assert!(bytes.windows(dense.len()).any(|w| w == dense));
+    }
+
+    fn write_two_tensors(path: &std::path::Path, dense: &[u8]) {
+        let desc = |name: &str| TensorDesc { name: name.into(), dims: vec![64], ty: GgmlType::F32 };
+        let file = File::create(path).unwrap();
+        let mut metadata = Metadata::new();
+        metadata.insert("general.architecture", "test");
+        let mut writer =
+            GgufWriter::new(file, &metadata, &[desc("dense.weight"), desc("experts.weight")])
+                .unwrap();
+        writer.tensor("dense.weight", dense).unwrap();
+        writer.tensor("experts.weight", &[7; 256]).unwrap();
+        writer.finish().unwrap().flush().unwrap();
+    }
+}

@@ -1,0 +1,89 @@
+//! Where every expert lies: per layer and matrix a base and a stride, nothing per expert.
+
+use serde::Serialize;
+
+use crate::gguf::GgmlType;
+use crate::role::{Matrix, Part};
+
+/// A range of one of the model's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct FileRange {
+    /// Index of the file.
+    pub file: usize,
+    /// Bytes from the file's start.
+    pub offset: u64,
+    /// Bytes.
+    pub len_bytes: u64,
+}
+
+/// One matrix of all experts of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpertTensor {
+    /// Index in [`crate::ModelSpec::tensors`].
+    pub tensor: usize,
+    /// Which matrix.
+    pub matrix: Matrix,
+    /// Which part of it.
+    pub part: Part,
+    /// Element type.
+    pub ty: GgmlType,
+    /// Index of the file.
+    pub file: usize,
+    /// Where expert 0 begins in that file.
+    pub base_offset: u64,
+    /// Bytes of one expert, and from one expert to the next.
+    pub stride_bytes: u64,
+}
+
+/// The routed experts of one layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerExperts {
+    /// Layer.
+    pub layer: u32,
+    /// Experts in the layer.
+    pub experts: u32,
+    /// Experts a token uses (k).
+    pub used: u32,
+    /// Matrices and their parts, at most sixteen.
+    pub tensors: Vec<ExpertTensor>,
+}
+
+impl LayerExperts {
+    /// Where one part of one matrix of one expert lies; `None` if the layer has no such thing.
+    pub fn locate(&self, expert: u32, matrix: Matrix, part: Part) -> Option<FileRange> {
+        let tensor = self.tensors.iter().find(|t| t.matrix == matrix && t.part == part)?;
+        (expert < self.experts).then(|| tensor.range(expert))
+    }
+
+    /// Every range of one expert; empty if there is no such expert.
+    pub fn ranges(&self, expert: u32) -> impl Iterator<Item = (&ExpertTensor, FileRange)> {
+        let tensors = if expert < self.experts { &self.tensors[..] } else { &[] };
+        tensors.iter().map(move |tensor| (tensor, tensor.range(expert)))
+    }
+
+    /// Bytes of one expert, all matrices and parts.
+    pub fn expert_bytes(&self) -> u64 {
+        self.tensors.iter().map(|tensor| tensor.stride_bytes).sum()
+    }
+
+    /// Bytes of the k experts one token uses.
+    pub fn token_bytes(&self) -> u64 {
+        self.expert_bytes() * u64::from(self.used)
+    }
+
+    /// Bytes of all experts.
+    pub fn total_bytes(&self) -> u64 {
+        self.expert_bytes() * u64::from(self.experts)
+    }
+}
+
+impl ExpertTensor {
+    /// Where `expert` lies; the caller has checked that it exists.
+    fn range(&self, expert: u32) -> FileRange {
+        FileRange {
+            file: self.file,
+            offset: self.base_offset + u64::from(expert) * self.stride_bytes,
+            len_bytes: self.stride_bytes,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The model as the rest of Motley sees it: shape, router, tensors with roles, experts with places.
+//! Built from validated headers; opens files only through `files`.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::experts::{ExpertTensor, FileRange, LayerExperts};
+use crate::files::{ModelFiles, OpenError};
+use crate::gguf::{GgmlType, GgufHeader, Limits, MetaValue};
+use crate::hparams::{Keys, MAX_EXPERTS, Shape};
+use crate::role::{Matrix, Part, Role};
+use crate::router::Router;
+
+/// Why headers do not describe a model Motley can work with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// No header at all.
+    #[error("a model needs at least one file")]
+    Empty,
+    /// A metadata key that every model has.
+    #[error("metadata key {key:?} is missing; this may not be a language model")]
+    Missing {
+        /// The key.
+        key: String,
+    },
+    /// A key whose value is not a count (or, per layer, has too few of them).
+    #[error("metadata key {key:?} does not hold a count for every layer")]
+    NotACount {
+        /// The key.
+        key: String,
+    },
+    /// A count beyond what llama.cpp supports.
+    #[error("metadata key {key:?} is {value}, more than the limit of {limit}")]
+    TooLarge {
+        /// The key.
+        key: String,
+        /// The value found.
+        value: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Each expert in a tensor of its own, as converters wrote until April 2024.
+    #[error(
+        "tensor {tensor:?} holds a single expert: the file is in the old format from before April \
+         2024; convert the model anew with a current convert_hf_to_gguf.py or download a newer file"
+    )]
+    OldFormat {
+        /// The first such tensor.
+        tensor: String,
+    },
+    /// The same tensor in two files of a split model.
+    #[error("tensor {tensor:?} appears twice; the parts of different models may be mixed")]
+    Duplicate {
+        /// The tensor.
+        tensor: String,
+    },
+    /// An expert tensor whose slowest dimension is not the number of experts.
+    #[error("tensor {tensor:?} of shape {dims:?} does not hold {experts} experts")]
+    ExpertShape {
+        /// The tensor.
+        tensor: String,
+        /// Its dimensions, fastest first.
+        dims: Vec<u64>,
+        /// `expert_count`.
+        experts: u32,
+    },
+    /// A number of experts used per token that cannot be.
+    #[error("layer {layer}: {used} experts per token of {experts}")]
+    Used {
+        /// The layer.
+        layer: u32,
+        /// Experts per token.
+        used: u64,
+        /// Experts in the layer.
+        experts: u32,
+    },
+    /// Groups that do not divide the experts.
+    #[error("{count} groups, {used} used, do not divide {experts} experts")]
+    Groups {
+        /// Experts in a layer.
+        experts: u32,
+        /// Groups.
+        count: u32,
+        /// Groups used per token.
+        used: u32,
+    },
+}
+
+/// Why a model could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// Its files were refused.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Its files are sound, its description is not.
+    #[error("{}: cannot be used", path.display())]
+    Spec {
+        /// The file asked for.
+        path: PathBuf,
+        /// Why.
+        source: SpecError,
+    },
+}
+
+/// One tensor with its place and purpose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecTensor {
+    /// Name.
+    pub name: String,
+    /// Dimensions, fastest first.
+    pub dims: Vec<u64>,
+    /// Element type.
+    pub ty: GgmlType,
+    /// Where its data lies.
+    pub range: FileRange,
+    /// What it is for.
+    pub role: Role,
+}
+
+impl SpecTensor {
+    /// Number of weights.
+    pub fn elements(&self) -> u64 {
+        self.dims.iter().product()
+    }
+}
+
+/// Experts that every token uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SharedExperts {
+    /// How many a layer has; they are stored as one wide network.
+    pub count: u64,
+    /// Width of that network.
+    pub width: u64,
+    /// Whether a gate weighs their output (qwen2moe).
+    pub gated: bool,
+}
+
+/// A model: everything that can be known without reading its weights.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelSpec {
+    /// llama.cpp's name of the architecture.
+    pub architecture: String,
+    /// The model's own name, if it has one.
+    pub name: Option<String>,
+    /// Layers, widths, attention.
+    pub shape: Shape,
+    /// Experts per layer (E); 0 for a dense model.
+    pub experts: u32,
+    /// Most experts a token uses in a layer (k); 0 for a dense model.
+    pub used: u32,
+    /// Width of one routed expert's network; 0 for a dense model.
+    pub expert_width: u64,
+    /// Shared experts, if any.
+    pub shared: Option<SharedExperts>,
+    /// Layers without experts before the first that has them.
+    pub leading_dense_layers: u32,
+    /// The router; `None` for a dense model.
+    pub router: Option<Router>,
+    /// Every tensor, files in order; the same indices as in the virtual layout's extents.
+    pub tensors: Vec<SpecTensor>,
+    /// Per layer, its routed experts if it has them; as long as there are layers.
+    pub layers: Vec<Option<LayerExperts>>,
+}
+
+impl ModelSpec {
+    /// Opens a model: a single file or any shard of a split one.
+    pub fn open(path: &Path) -> Result<(Self, ModelFiles), ModelError> {
+        let files = ModelFiles::open(path, &Limits::default())?;
+        let spec = Self::from_headers(&files.headers)
+            .map_err(|source| ModelError::Spec { path: path.to_owned(), source })?;
+        Ok((spec, files))
+    }
+
+    /// Describes the model whose files have these headers.
+    pub fn from_headers(headers: &[GgufHeader]) -> Result<Self, SpecError> {
+        let metadata = &headers.first().ok_or(SpecError::Empty)?.metadata;
+        let keys = Keys::new(metadata)?;
+        let shape = Shape::read(&keys)?;
+        let tensors = collect_tensors(headers, shape.layers)?;
+        let declared = keys.bounded("expert_count", MAX_EXPERTS)?.unwrap_or(0);
+        if let Some(old) = tensors.iter().find(|t| matches!(t.role, Role::OldExpert { .. })) {
+            return Err(SpecError::OldFormat { tensor: old.name.clone() });
+        }
+        let layers = collect_experts(&keys, &tensors, &shape, declared)?;
+        let routed = || layers.iter().flatten();
+        let experts = if routed().next().is_some() { declared } else { 0 };
+        let router = if experts > 0 { Some(read_router(&keys, experts, &tensors)?) } else { None };
+        let name = metadata.get("general.name").and_then(MetaValue::as_str).map(str::to_owned);
+        let leading = layers.iter().take_while(|layer| layer.is_none()).count() as u32;
+        Ok(Self {
+            architecture: keys.architecture.to_owned(),
+            name,
+            experts,
+            used: routed().map(|layer| layer.used).max().unwrap_or(0),
+            expert_width: routed().map(|layer| width(layer, &tensors)).max().unwrap_or(0),
+            shared: read_shared(&keys, &tensors)?,
+            leading_dense_layers: if experts > 0 { leading } else { shape.layers },
+            router,
+            shape,
+            tensors,
+            layers,
+        })
+    }
+
+    /// Whether the model has routed experts.
+    pub fn is_moe(&self) -> bool {
+        self.experts > 0
+    }
+
+    /// The routed experts of `layer`, if it has any.
+    pub fn layer(&self, layer: u32) -> Option<&LayerExperts> {
+        self.layers.get(layer as usize)?.as_ref()
+    }
+
+    /// Layers with routed experts, in order.
+    pub fn expert_layers(&self) -> impl Iterator<Item = &LayerExperts> {
+        self.layers.iter().flatten()
+    }
+
+    /// Where one matrix of one expert lies, in constant time.
+    pub fn locate(&self, layer: u32, expert: u32, matrix: Matrix) -> Option<FileRange> {
+        self.layer(layer)?.locate(expert, matrix, Part::Weight)
+    }
+}
+
+fn collect_tensors(headers: &[GgufHeader], layers: u32) -> Result<Vec<SpecTensor>, SpecError> {
+    let mut names = HashSet::new();
+    let mut all = headers.iter().flat_map(|header| &header.tensors);
+    if let Some(twice) = all.find(|tensor| !names.insert(tensor.name.as_str())) {
+        return Err(SpecError::Duplicate { tensor: twice.name.clone() });
+    }
+    let mut tensors = Vec::new();
+    for (file, header) in headers.iter().enumerate() {
+        tensors.extend(header.tensors.iter().map(|tensor| SpecTensor {
+            name: tensor.name.clone(),
+            dims: tensor.dims.clone(),
+            ty: tensor.ty,
+            range: FileRange { file, offset: tensor.file_offset, len_bytes: tensor.len_bytes },
+            role: Role::of(&tensor.name, layers),
+        }));
+    }
+    Ok(tensors)
+}
+
+fn collect_experts(
+    keys: &Keys<'_>,
+    tensors: &[SpecTensor],
+    shape: &Shape,
+    experts: u32,
+) -> Result<Vec<Option<LayerExperts>>, SpecError> {
+    let mut layers: Vec<Option<LayerExperts>> = (0..shape.layers).map(|_| None).collect();
+    for (index, tensor) in tensors.iter().enumerate() {
+        let Role::Routed { layer, matrix, part } = tensor.role else { continue };
+        let slot = &mut layers[layer as usize];
+        if slot.is_none() {
+            let used = used_experts(keys, layer, experts)?;
+            *slot = Some(LayerExperts { layer, experts, used, tensors: Vec::new() });
+        }
+        if let Some(layer) = slot {
+            check_expert_shape(tensor, experts)?;
+            layer.tensors.push(ExpertTensor {
+                tensor: index,
+                matrix,
+                part,
+                ty: tensor.ty,
+                file: tensor.range.file,
+                base_offset: tensor.range.offset,
+                stride_bytes: tensor.range.len_bytes / u64::from(experts),
+            });
+        }
+    }
+    Ok(layers)
+}
+
+fn check_expert_shape(tensor: &SpecTensor, experts: u32) -> Result<(), SpecError> {
+    let whole = tensor.dims.last() == Some(&u64::from(experts))
+        && experts > 0
+        && tensor.range.len_bytes.is_multiple_of(u64::from(experts));
+    if whole {
+        return Ok(());
+    }
+    let (name, dims) = (tensor.name.clone(), tensor.dims.clone());
+    Err(SpecError::ExpertShape { tensor: name, dims, experts })
+}
+
+fn used_experts(keys: &Keys<'_>, layer: u32, experts: u32) -> Result<u32, SpecError> {
+    let used = keys.per_layer("expert_used_count", layer)?.unwrap_or(0);
+    if used == 0 || used > u64::from(experts) {
+        return Err(SpecError::Used { layer, used, experts });
+    }
+    Ok(used as u32)
+}
+
+/// Width of a layer's experts: the input width of their down matrix.
+fn width(layer: &LayerExperts, tensors: &[SpecTensor]) -> u64 {
+    let down = |t: &&ExpertTensor| t.matrix == Matrix::Down && t.part == Part::Weight;
+    let tensor = layer.tensors.iter().find(down).map(|down| &tensors[down.tensor]);
+    tensor.and_then(|tensor| tensor.dims.first().copied()).unwrap_or(0)
+}
+
+fn read_router(keys: &Keys<'_>, experts: u32, tensors: &[SpecTensor]) -> Result<Router, SpecError> {
+    let router = |tensor: &&SpecTensor| matches!(tensor.role, Role::Router { .. });
+    let has = |test: fn(&str) -> bool| tensors.iter().filter(router).any(|t| test(&t.name));
+    Ok(Router {
+        selection_bias: has(|name| name.contains("exp_probs_b")),
+        logit_bias: has(|name| name.ends_with("ffn_gate_inp.bias")),
+        ..Router::read(keys, experts)?
+    })
+}
+
+fn read_shared(
+    keys: &Keys<'_>,
+    tensors: &[SpecTensor],
+) -> Result<Option<SharedExperts>, SpecError> {
+    let shared = || tensors.iter().filter(|t| matches!(t.role, Role::Shared { .. }));
+    let down = shared().find(|tensor| tensor.name.ends_with("ffn_down_shexp.weight"));
+    let Some(down) = down else { return Ok(None) };
+    Ok(Some(SharedExperts {
+        count: keys.count("expert_shared_count")?.filter(|count| *count > 0).unwrap_or(1),
+        width: down.dims.first().copied().unwrap_or(0),
+        gated: shared().any(|tensor| tensor.name.contains("ffn_gate_inp_shexp")),
+    }))
+}

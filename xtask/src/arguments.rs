@@ -1,0 +1,192 @@
+//! The command line of `cargo xtask`, and how options become requests.
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use motley_model::gguf::GgmlType;
+use std::path::PathBuf;
+use xtask::synth::{Arch, Preset, Request};
+use xtask::upcycle;
+
+/// Automation of the motley repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check the house rules that no compiler knows.
+    Tidy,
+    /// Write a GGUF of random weights and print its path.
+    Synth(SynthArguments),
+    /// Make an exact mixture of experts of a dense llama GGUF and print its path.
+    Upcycle(UpcycleArguments),
+    /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
+    Smollm2 {
+        /// Fetch it even if it is there.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Options of `synth`; numbers not given are those of the preset.
+#[derive(Debug, Args)]
+pub(crate) struct SynthArguments {
+    /// Architecture, in the shape of its test preset.
+    #[arg(long, required_unless_present = "preset")]
+    arch: Option<Arch>,
+    /// A named shape: test-<arch>, qwen3moe-2g, qwen3moe-8g.
+    #[arg(long, conflicts_with = "arch")]
+    preset: Option<Preset>,
+    /// Transformer blocks.
+    #[arg(long)]
+    layers: Option<u64>,
+    /// Width of the residual stream.
+    #[arg(long)]
+    hidden: Option<u64>,
+    /// Neurons of one routed expert.
+    #[arg(long)]
+    ff: Option<u64>,
+    /// Routed experts per layer.
+    #[arg(long)]
+    experts: Option<u64>,
+    /// Experts chosen per token.
+    #[arg(long)]
+    topk: Option<u64>,
+    /// Query heads.
+    #[arg(long)]
+    heads: Option<u64>,
+    /// Key and value heads.
+    #[arg(long)]
+    kv_heads: Option<u64>,
+    /// Width of one head.
+    #[arg(long)]
+    head_dim: Option<u64>,
+    /// Weight type: Q4_0, Q8_0, Q4_K, F16, MXFP4, … [default: Q4_0, gpt-oss: MXFP4]
+    #[arg(long, value_parser = parse_type)]
+    quant: Option<GgmlType>,
+    /// Zipf exponent of expert popularity.
+    #[arg(long, default_value_t = 0.0)]
+    skew: f32,
+    /// Seed of all weights.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Number of files.
+    #[arg(long, default_value_t = 1)]
+    split: u32,
+    /// GGUF whose tokenizer to copy [default: SmolLM2 in the cache].
+    #[arg(long)]
+    pub(crate) tokenizer: Option<PathBuf>,
+    /// File to write [default: a telling name in the cache].
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Write it even if it is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl SynthArguments {
+    /// The preset with every option given put over it.
+    pub(crate) fn request(&self) -> Result<Request> {
+        let preset = self.preset.or(self.arch.map(Preset::Test));
+        let mut request = Request::of_preset(preset.context("--arch or --preset")?);
+        let shape = &mut request.shape;
+        for (number, given) in [
+            (&mut shape.layers, self.layers),
+            (&mut shape.hidden, self.hidden),
+            (&mut shape.ff, self.ff),
+            (&mut shape.experts, self.experts),
+            (&mut shape.topk, self.topk),
+            (&mut shape.heads, self.heads),
+            (&mut shape.kv_heads, self.kv_heads),
+            (&mut shape.head_dim, self.head_dim),
+        ] {
+            *number = given.unwrap_or(*number);
+        }
+        request.quant = self.quant.unwrap_or(request.quant);
+        (request.seed, request.skew, request.shards) = (self.seed, self.skew, self.split);
+        Ok(request)
+    }
+}
+
+/// Options of `upcycle`.
+#[derive(Debug, Args)]
+pub(crate) struct UpcycleArguments {
+    /// The dense model [default: SmolLM2, fetched into the cache].
+    pub(crate) dense: Option<PathBuf>,
+    /// Experts per layer.
+    #[arg(long)]
+    experts: u64,
+    /// Experts chosen per token.
+    #[arg(long)]
+    topk: u64,
+    /// Neurons that stay together: 32, or 256 for K-quants.
+    #[arg(long, default_value_t = 32)]
+    block: u64,
+    /// Seed of orders and routers.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// File to write [default: a telling name in the cache].
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Write it even if it is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl UpcycleArguments {
+    /// The request.
+    pub(crate) fn request(&self) -> upcycle::Request {
+        let Self { experts, topk, block, seed, .. } = *self;
+        upcycle::Request { experts, topk, block, seed }
+    }
+}
+
+fn parse_type(text: &str) -> Result<GgmlType> {
+    let found = GgmlType::ALL.iter().find(|ty| ty.name().eq_ignore_ascii_case(text));
+    found.copied().with_context(|| format!("no ggml type `{text}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(line: &str) -> Result<Request> {
+        let words = ["xtask", "synth"].into_iter().chain(line.split(' '));
+        match Arguments::try_parse_from(words)?.command {
+            Command::Synth(arguments) => arguments.request(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_go_over_the_preset() {
+        let plain = Request::of_preset(Preset::Qwen3moe2g);
+        let given = request("--preset qwen3moe-2g --layers 7 --quant q4_k --split 2 --seed 5");
+        let given = given.expect("a request");
+        assert_eq!((given.shape.layers, given.shape.hidden), (7, plain.shape.hidden));
+        assert_eq!((given.quant, given.shards, given.seed), (GgmlType::Q4_K, 2, 5));
+    }
+
+    #[test]
+    fn an_architecture_alone_has_its_test_shape_and_type() {
+        let given = request("--arch gpt-oss").expect("a request");
+        assert_eq!(given.shape, Preset::Test(Arch::GptOss).shape());
+        assert_eq!(given.quant, GgmlType::MXFP4);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for line in ["--layers 3", "--arch bert", "--arch llama --quant Q9", "--preset x"] {
+            assert!(request(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}

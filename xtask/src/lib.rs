@@ -1,0 +1,29 @@
+//! Automation of this repository; no part of the product.
+//!
+//! In reading order:
+//! - [`tidy`]: the house rules as a checker.
+//! - [`synth`]: models of random weights, any architecture and size.
+//! - [`upcycle`]: a mixture of experts that computes exactly what a dense model does.
+//! - [`gguf_source`]: headers and tokenizers of existing files.
+//! - [`smollm2`]: fetches the one real model that tests start from.
+//! - [`cache`]: where models live.
+//! - [`output`]: files under construction and what is told of them.
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod gguf_source;
+pub mod output;
+pub mod smollm2;
+pub mod synth;
+pub mod tidy;
+pub mod upcycle;
+
+#[cfg(test)]
+mod dequant;
+
+use std::path::Path;
+
+/// The root of the workspace this program was built from.
+pub fn workspace_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+}

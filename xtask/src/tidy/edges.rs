@@ -1,0 +1,198 @@
+//! Rule: crates depend only on the floors below them (DESIGN, "the house"; ARCHITECTURE.md).
+//!
+//! Judgement never touches the world; hands never choose; only drivers know both. The table
+//! lists every edge that may exist; an edge or a crate that is not in it is a finding, so a
+//! change of the house begins here.
+
+use super::{Finding, Tree};
+use toml::{Table, Value};
+
+/// What one crate may depend on.
+struct Room {
+    /// Package name without the `motley-` prefix.
+    name: &'static str,
+    /// Crates of this workspace it may use.
+    uses: &'static [&'static str],
+    /// Crates of this workspace only its tests may use in addition.
+    tests_use: &'static [&'static str],
+}
+
+const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
+    Room { name, uses, tests_use: &[] }
+}
+
+const fn tested(mut room: Room, tests_use: &'static [&'static str]) -> Room {
+    room.tests_use = tests_use;
+    room
+}
+
+const NOUNS_JUDGEMENT_AND_HANDS: &[&str] = &[
+    "model", "machine", "trace", "profile", "cost", "plan", "sched", "ggml", "store", "host", "npu",
+];
+
+/// The house, floor by floor. `xtask` in tests: it writes the models they run on.
+const HOUSE: &[Room] = &[
+    // nouns
+    room("model", &[]),
+    room("machine", &[]),
+    room("trace", &["model"]),
+    room("profile", &["model", "machine", "trace"]),
+    // judgement: nouns and the judgement before it
+    room("cost", &["model", "machine", "trace", "profile"]),
+    room("plan", &["model", "machine", "trace", "profile", "cost"]),
+    room("sched", &["model", "machine", "trace", "profile", "cost", "plan"]),
+    // hands: nouns only
+    tested(room("ggml", &["model", "machine", "trace", "profile"]), &["xtask"]),
+    tested(room("store", &["model", "machine", "trace", "profile"]), &["xtask"]),
+    room("host", &["model", "machine", "trace", "profile"]),
+    tested(room("npu", &["model", "machine", "trace", "profile"]), &["xtask"]),
+    // drivers: sim has no hands
+    tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim", "xtask"]),
+    room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
+    tested(room("calibrate", NOUNS_JUDGEMENT_AND_HANDS), &["xtask"]),
+    // doors: drivers, and the nouns they speak of
+    tested(
+        room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),
+        &["xtask"],
+    ),
+    tested(
+        room(
+            "cli",
+            &[
+                "model",
+                "machine",
+                "trace",
+                "profile",
+                "cost",
+                "plan",
+                "sched",
+                "engine",
+                "sim",
+                "calibrate",
+                "server",
+            ],
+        ),
+        &["xtask"],
+    ),
+    // automation
+    room("xtask", &["model"]),
+];
+
+/// Edges and crates that are not in the table.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let manifest = |path: &str| {
+        path.strip_suffix("/Cargo.toml").is_some_and(|dir| dir != "fuzz" && !dir.contains("/fuzz"))
+    };
+    tree.files()
+        .iter()
+        .filter(|file| manifest(&file.path))
+        .flat_map(|file| match file.text.parse::<Table>() {
+            Ok(table) => check_manifest(&file.path, &table),
+            Err(error) => vec![Finding::file(&file.path, error.message())],
+        })
+        .collect()
+}
+
+fn check_manifest(path: &str, manifest: &Table) -> Vec<Finding> {
+    let package = manifest.get("package").and_then(|package| package.get("name"));
+    let name = short(package.and_then(Value::as_str).unwrap_or_default());
+    let Some(room) = HOUSE.iter().find(|room| room.name == name) else {
+        let message = format!("crate `{name}` has no room in the table of tidy/edges.rs");
+        return vec![Finding::file(path, message)];
+    };
+    let used = dependencies(manifest, &["dependencies", "build-dependencies"]);
+    let in_tests = dependencies(manifest, &["dev-dependencies"]);
+    let bad_use = used.into_iter().filter(|dep| !room.uses.contains(&dep.as_str()));
+    let bad_test = in_tests.into_iter().filter(|dep| {
+        dep != name && !room.uses.contains(&dep.as_str()) && !room.tests_use.contains(&dep.as_str())
+    });
+    bad_use
+        .map(|dep| format!("`{name}` may not depend on `{dep}` (table in tidy/edges.rs)"))
+        .chain(bad_test.map(|dep| format!("tests of `{name}` may not use `{dep}`")))
+        .map(|message| Finding::file(path, message))
+        .collect()
+}
+
+/// Crates of this workspace in the named sections, also the sections under `target`.
+fn dependencies(manifest: &Table, sections: &[&str]) -> Vec<String> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let tables = targets.into_iter().flat_map(|t| t.values().filter_map(Value::as_table));
+    std::iter::once(manifest)
+        .chain(tables)
+        .flat_map(|table| sections.iter().filter_map(|section| table.get(*section)?.as_table()))
+        .flatten()
+        .map(|(key, value)| value.get("package").and_then(Value::as_str).unwrap_or(key))
+        .filter(|package| package.starts_with("motley-") || *package == "xtask")
+        .map(|package| short(package).to_owned())
+        .collect()
+}
+
+fn short(package: &str) -> &str {
+    package.strip_prefix("motley-").unwrap_or(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(name: &str, rest: &str) -> Vec<String> {
+        let text = format!("[package]\nname = \"{name}\"\n{rest}");
+        let tree = Tree::of_pairs(&[("crates/x/Cargo.toml", &text)]);
+        check(&tree).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn edges_to_lower_floors_pass() {
+        let none: Vec<String> = Vec::new();
+        let deps = "[dependencies]\nmotley-model.workspace = true\nserde = \"1\"\n";
+        assert_eq!(findings("motley-sched", deps), none);
+        assert_eq!(findings("motley-ggml", deps), none);
+        assert_eq!(findings("motley-engine", "[dependencies]\nmotley-ggml = \"0\"\n"), none);
+    }
+
+    #[test]
+    fn judgement_and_the_simulator_have_no_hands() {
+        let deps = "[dependencies]\nmotley-ggml.workspace = true\n";
+        for name in ["motley-sim", "motley-sched", "motley-cost", "motley-model"] {
+            assert_eq!(findings(name, deps).len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn hands_never_judge_however_the_edge_is_written() {
+        for deps in [
+            "[dependencies]\nmotley-sched.workspace = true\n",
+            "[dependencies]\nother = { package = \"motley-sched\", path = \"../sched\" }\n",
+            "[build-dependencies]\nmotley-cost = \"0\"\n",
+            "[target.'cfg(unix)'.dependencies]\nmotley-plan = \"0\"\n",
+            "[dev-dependencies]\nmotley-sim = \"0\"\n",
+        ] {
+            assert_eq!(findings("motley-store", deps).len(), 1, "{deps}");
+        }
+    }
+
+    #[test]
+    fn tests_may_use_more() {
+        let deps = "[dev-dependencies]\nxtask = { path = \"../../xtask\" }\n";
+        assert!(findings("motley-engine", deps).is_empty());
+        assert_eq!(findings("motley-sched", deps).len(), 1);
+        assert_eq!(findings("motley-engine", "[dependencies]\nxtask = \"0\"\n").len(), 1);
+    }
+
+    #[test]
+    fn unknown_crates_and_bad_manifests_are_found() {
+        assert_eq!(findings("motley-shed", "").len(), 1);
+        assert_eq!(findings("motley-model", "[dependencies").len(), 1);
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        for (index, room) in HOUSE.iter().enumerate() {
+            for used in room.uses {
+                let below = HOUSE.iter().position(|other| other.name == *used);
+                // `cli` uses `server`; both are doors, and the order of the table says which.
+                assert!(below.is_some_and(|below| below < index), "{} uses {used}", room.name);
+            }
+        }
+    }
+}
