@@ -5,7 +5,7 @@
 //! - `key`: the name of one expert, shared by everything that speaks of experts.
 //! - [`record`]: header and visit, the two lines of the format, and what makes them valid.
 //! - [`read`]: streaming reader, and `VisitSource`, what every origin of visits looks like.
-//! - [`write`]: streaming writer.
+//! - [`mod@write`]: streaming writer.
 //! - [`import`]: readers of other projects' traces.
 //! - [`memory`]: a whole trace in memory, for offline work.
 //! - `prediction`: how well a layer foretells the next.

@@ -1,27 +1,35 @@
-//! Blend, Motley's own policy: the expert least likely to be chosen at its layer's next visit
-//! leaves first, by a forecast blended online from six simple ones.
+//! Blend, Motley's own policy: the expert least likely to be chosen at its layer's next visits
+//! leaves first, by a forecast blended online from seven simple ones.
 //!
-//! Five forecasts are an expert's fading share of choices, at time scales from one visit (recency)
-//! to 256 (frequency). The sixth is succession: which experts followed those just chosen. How much
-//! each counts is learned while running, by exponentiated gradient on the likelihood of the choices
-//! made, so no half-life has to be guessed: short texts lean on recency, long ones on frequency.
+//! Six forecasts are an expert's fading share of choices, at time scales from one visit (recency)
+//! to 1024 (frequency). The seventh is succession: which experts followed those just chosen. How
+//! much each counts is learned while running, by exponentiated gradient on the likelihood of the
+//! choices made, so no half-life has to be guessed. It is learned twice: from forecasts one visit
+//! old (soon: recency and succession win) and up to 16 visits old (later: frequency wins).
 //!
 //! ```text
-//! forecast(e) = Σ_s w_s · fading_s(e) + w_6 · mean over chosen j of P(e | j one visit before)
-//! w_i ∝ w_i · exp(rate · ∂ log-likelihood / ∂ w_i)
+//! forecast(e) = Σ_s w_s · fading_s(e) + w_7 · mean over chosen j of P(e | j one visit before)
+//! w           = w_soon + LATER · w_later
+//! w_i         ∝ w_i · exp(rate · ∂ log-likelihood / ∂ w_i)
 //! ```
 //!
 //! Forecasts are shares of tokens, so layers compare in one pool. There the layer just visited
 //! comes again last, hence forecasts are discounted per visit already made (`VISIT_DISCOUNT`).
+//! Measured in `docs/experiments/cache-policies.md`.
 
 use motley_trace::ExpertGrid;
 
 use super::{CachePolicy, Rank, Ranks, Routed};
 
 /// Time scales of the fading shares, in visits.
-const SCALES_VISITS: [f32; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
+const SCALES_VISITS: [f32; 6] = [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0];
 /// Forecasts that are blended: the scales, then succession.
 const FORECASTS: usize = SCALES_VISITS.len() + 1;
+/// Visits after which the forecasts of the past are renewed.
+const HORIZON_VISITS: u64 = 16;
+/// How much the forecast for later visits counts beside that for the next. More favours steady
+/// texts and large caches, less favours drifting ones and small caches.
+const LATER: f32 = 0.5;
 /// Where succession stands among the forecasts.
 const SUCCESSION: usize = FORECASTS - 1;
 /// Weight of succession before anything is learned; the scales share the rest evenly.
@@ -57,7 +65,10 @@ impl Default for BlendParams {
 #[derive(Clone, Debug)]
 pub struct Blend {
     learning_rate: f32,
-    weights: [f32; FORECASTS],
+    /// Weights for a layer's next visit.
+    soon: Weights,
+    /// Weights for the visits after it.
+    later: Weights,
     layers: Vec<LayerHistory>,
     /// Ranks of one layer, reused between visits.
     scratch: Vec<Rank>,
@@ -66,21 +77,45 @@ pub struct Blend {
 impl Blend {
     /// A policy that has seen nothing.
     pub fn new(grid: ExpertGrid, params: BlendParams) -> Self {
-        let succession = if params.succession { FIRST_SUCCESSION_WEIGHT } else { 0.0 };
-        let mut weights = [(1.0 - succession) / SCALES_VISITS.len() as f32; FORECASTS];
-        weights[SUCCESSION] = succession;
         let layer = LayerHistory::new(usize::from(grid.experts), params.succession);
         Self {
             learning_rate: params.learning_rate,
-            weights,
+            soon: Weights::new(params.succession),
+            later: Weights::new(params.succession),
             layers: vec![layer; usize::from(grid.layers)],
             scratch: Vec::with_capacity(usize::from(grid.experts)),
         }
     }
 
-    /// The learned weights: of the five scales, shortest first, then of succession.
+    /// The learned weights for a layer's next visit: of the six scales, shortest first, then of
+    /// succession.
     pub fn weights(&self) -> [f32; FORECASTS] {
-        self.weights
+        self.soon.0
+    }
+
+    fn learn(&mut self, routed: &Routed<'_>) {
+        let layer = &self.layers[usize::from(routed.layer)];
+        let now = |expert| layer.forecasts_of(expert);
+        self.soon.learn(self.learning_rate, routed, &layer.sums, now);
+        let then = |expert: usize| layer.past.forecasts[expert];
+        self.later.learn(self.learning_rate, routed, &layer.past.sums, then);
+    }
+}
+
+/// How much each forecast counts; they sum to one.
+#[derive(Clone, Copy, Debug)]
+struct Weights([f32; FORECASTS]);
+
+impl Weights {
+    fn new(succession: bool) -> Self {
+        let succession = if succession { FIRST_SUCCESSION_WEIGHT } else { 0.0 };
+        let mut weights = [(1.0 - succession) / SCALES_VISITS.len() as f32; FORECASTS];
+        weights[SUCCESSION] = succession;
+        Self(weights)
+    }
+
+    fn of(&self, forecasts: &[f32; FORECASTS]) -> f32 {
+        self.0.iter().zip(forecasts).map(|(weight, forecast)| weight * forecast).sum()
     }
 
     /// Moves the weights towards the forecasts that foresaw this visit.
@@ -88,33 +123,34 @@ impl Blend {
     /// The likelihood is that of drawing the chosen experts from the normalised forecast, so its
     /// gradient needs the chosen experts and the column sums only. Experts no forecast knew teach
     /// nothing: counted, they would favour whichever forecast says least.
-    fn learn(&mut self, routed: &Routed<'_>) {
-        let layer = &self.layers[usize::from(routed.layer)];
-        let total: f32 = self.weights.iter().zip(&layer.sums).map(|(w, sum)| w * sum).sum();
-        if total <= TINY {
-            return;
-        }
+    fn learn(
+        &mut self,
+        rate: f32,
+        routed: &Routed<'_>,
+        sums: &[f32; FORECASTS],
+        forecasts_of: impl Fn(usize) -> [f32; FORECASTS],
+    ) {
+        let total = self.of(sums);
         let mut gained = [0.0; FORECASTS];
         let mut foreseen = 0.0;
         for (index, &expert) in routed.experts.iter().enumerate() {
-            let forecasts = layer.forecasts_of(usize::from(expert));
-            let blended: f32 = self.weights.iter().zip(&forecasts).map(|(w, f)| w * f).sum();
+            let forecasts = forecasts_of(usize::from(expert));
+            let blended = self.of(&forecasts);
             if blended > TINY {
                 let load = routed.load(index) as f32;
                 foreseen += load;
                 gained.iter_mut().zip(&forecasts).for_each(|(sum, f)| *sum += load * f / blended);
             }
         }
-        if foreseen == 0.0 {
+        if foreseen == 0.0 || total <= TINY {
             return;
         }
-        let gradient: [f32; FORECASTS] =
-            std::array::from_fn(|index| gained[index] / foreseen - layer.sums[index] / total);
-        for (weight, gradient) in self.weights.iter_mut().zip(gradient) {
-            *weight *= (self.learning_rate * gradient).clamp(-MAX_STEP, MAX_STEP).exp();
+        for (index, weight) in self.0.iter_mut().enumerate() {
+            let gradient = gained[index] / foreseen - sums[index] / total;
+            *weight *= (rate * gradient).clamp(-MAX_STEP, MAX_STEP).exp();
         }
-        let sum: f32 = self.weights.iter().sum();
-        self.weights.iter_mut().for_each(|weight| *weight /= sum);
+        let sum: f32 = self.0.iter().sum();
+        self.0.iter_mut().for_each(|weight| *weight /= sum);
     }
 }
 
@@ -129,7 +165,8 @@ impl CachePolicy for Blend {
         layer.observe(routed);
         let first = FIRST_RANK.saturating_sub(VISIT_DISCOUNT.saturating_mul(layer.visits));
         self.scratch.clear();
-        let blended = layer.blend(&self.weights).iter();
+        let weights = std::array::from_fn(|index| self.soon.0[index] + LATER * self.later.0[index]);
+        let blended = layer.blend(&weights).iter();
         self.scratch.extend(blended.map(|&forecast| rank_of(forecast, first)));
         ranks.set_layer(routed.layer, &self.scratch);
     }
@@ -140,6 +177,14 @@ impl CachePolicy for Blend {
 /// costs nothing.
 fn rank_of(forecast: f32, first: u64) -> Rank {
     Rank::from_u64(first + u64::from(forecast.max(0.0).to_bits()))
+}
+
+/// The forecasts as they were some visits ago.
+#[derive(Clone, Debug)]
+struct Past {
+    /// `(experts, forecasts)`.
+    forecasts: Vec<[f32; FORECASTS]>,
+    sums: [f32; FORECASTS],
 }
 
 /// What one layer remembers of its experts.
@@ -155,6 +200,8 @@ struct LayerHistory {
     faded_sums: [f32; SCALES_VISITS.len()],
     /// Sum of each forecast over the experts.
     sums: [f32; FORECASTS],
+    /// The forecasts at the last visit divisible by [`HORIZON_VISITS`].
+    past: Past,
     /// The blended forecast, reused between visits.
     blended: Vec<f32>,
 }
@@ -168,6 +215,7 @@ impl LayerHistory {
             succession: succession.then(|| Succession::new(experts)),
             faded_sums: [0.0; SCALES_VISITS.len()],
             sums: [0.0; FORECASTS],
+            past: Past { forecasts: vec![[0.0; FORECASTS]; experts], sums: [0.0; FORECASTS] },
             blended: vec![0.0; experts],
         }
     }
@@ -203,6 +251,12 @@ impl LayerHistory {
         }
         if let Some(succession) = &mut self.succession {
             self.sums[SUCCESSION] = succession.observe(routed);
+        }
+        if self.visits.is_multiple_of(HORIZON_VISITS) {
+            for expert in 0..self.blended.len() {
+                self.past.forecasts[expert] = self.forecasts_of(expert);
+            }
+            self.past.sums = self.sums;
         }
     }
 
@@ -321,7 +375,7 @@ mod tests {
         let (bursts, _) = after((0..400).map(|token| token / 20 % 8));
         let (mix, _) = after((0..400_u32).map(|token| (token * token * 7 + token * 3) as u16 % 5));
         let recency = |blend: &Blend| blend.weights()[..2].iter().sum::<f32>();
-        assert!(recency(&bursts) > recency(&mix), "{:?} {:?}", bursts.weights, mix.weights);
+        assert!(recency(&bursts) > recency(&mix), "{:?} {:?}", bursts.weights(), mix.weights());
         assert!((bursts.weights().iter().sum::<f32>() - 1.0).abs() < 1e-3);
     }
 }

@@ -31,3 +31,26 @@ impl CachePolicy for Lfru {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use motley_trace::ExpertKey;
+
+    use super::*;
+
+    #[test]
+    fn a_short_half_life_is_recency_and_a_long_one_frequency() {
+        let grid = ExpertGrid { layers: 1, experts: 2 };
+        let newest_leads = |half_life_visits: f64| {
+            let mut lfru = Lfru::new(grid, half_life_visits);
+            let mut ranks = Ranks::new(grid);
+            for expert in [0, 0, 0, 1] {
+                let routed = Routed { tokens: 1, experts: &[expert], ..Routed::default() };
+                lfru.on_visit(&routed, &mut ranks);
+            }
+            ranks.get(ExpertKey::new(0, 1)) > ranks.get(ExpertKey::new(0, 0))
+        };
+        assert!(newest_leads(0.5));
+        assert!(!newest_leads(50.0));
+    }
+}

@@ -80,3 +80,39 @@ impl CachePolicy for Mrs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRID: ExpertGrid = ExpertGrid { layers: 1, experts: 5 };
+
+    /// Experts from the highest rank to the lowest after the visits.
+    fn order(visits: &[Routed<'_>]) -> Vec<u16> {
+        let mut mrs = Mrs::new(GRID, MrsParams { alpha: 0.5, top: 2 });
+        let mut ranks = Ranks::new(GRID);
+        visits.iter().for_each(|routed| mrs.on_visit(routed, &mut ranks));
+        let mut order: Vec<u16> = (0..GRID.experts).collect();
+        order.sort_by_key(|&expert| std::cmp::Reverse(ranks.get(ExpertKey::new(0, expert))));
+        order
+    }
+
+    #[test]
+    fn with_full_scores_the_best_p_count_chosen_or_not() {
+        let scores = [0.1, 0.3, 0.05, 0.35, 0.2];
+        let routed = Routed { tokens: 1, experts: &[3], scores: &scores, ..Routed::default() };
+        assert_eq!(order(&[routed])[..2], [3, 1]);
+        // S of expert 1 becomes 0.3/4 + 0.9/2, of expert 3 0.35/4: the equation of H3.
+        let later = Routed { scores: &[0.0, 0.9, 0.1, 0.0, 0.0], ..routed };
+        assert_eq!(order(&[routed, later])[..3], [1, 3, 2]);
+    }
+
+    #[test]
+    fn with_weights_the_chosen_count_and_fade() {
+        let heavy =
+            Routed { tokens: 1, experts: &[0, 1], weights: &[0.9, 0.1], ..Routed::default() };
+        let light = Routed { experts: &[2, 1], weights: &[0.3, 0.7], ..heavy };
+        // After both: 0: 0.225, 1: 0.375, 2: 0.15.
+        assert_eq!(order(&[heavy, light])[..3], [1, 0, 2]);
+    }
+}
