@@ -28,8 +28,6 @@ pub(crate) struct Drive {
 /// A scheduler and the hands it moves.
 pub(crate) struct Streaming {
     pub(crate) scheduler: Scheduler,
-    /// Makes a fresh scheduler after a failed block.
-    pub(crate) renew: Box<dyn Fn() -> Scheduler + Send>,
     pub(crate) experts: Experts,
     pub(crate) stats: Arc<StreamStats>,
     pub(crate) started: Instant,
@@ -69,7 +67,7 @@ impl BlockExecutor for Drive {
         let layer = block.layer();
         let outcome = streaming.run(block, cpu);
         if !matches!(outcome, Ok(ComputeOutcome::Done)) {
-            streaming.reset();
+            streaming.abandon();
         }
         streaming.stats.set(streaming.figures());
         outcome.map_err(|reason| BlockError { layer, reason })
@@ -77,11 +75,13 @@ impl BlockExecutor for Drive {
 }
 
 impl Streaming {
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(
         &mut self,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
+        self.take_landed()?;
         self.on_routed(block);
         loop {
             let outcome = self.carry_out(block, cpu)?;
@@ -92,10 +92,16 @@ impl Streaming {
             let landed = self.experts.wait().ok_or("the scheduler waits for nothing")?;
             self.stats.add_stall(begun.elapsed());
             self.on_landed(landed)?;
-            while let Some(landed) = self.experts.poll() {
-                self.on_landed(landed)?;
-            }
+            self.take_landed()?;
         }
+    }
+
+    /// Reports every load that has ended already.
+    fn take_landed(&mut self) -> Result<(), String> {
+        while let Some(landed) = self.experts.poll() {
+            self.on_landed(landed)?;
+        }
+        Ok(())
     }
 
     fn on_routed(&mut self, block: &ExpertBlock<'_>) {
@@ -183,11 +189,10 @@ impl Streaming {
         lost.map_err(|lost| landed.error.unwrap_or_else(|| lost.to_string()))
     }
 
-    /// Back to the beginning: no expert is resident, nothing is under way.
-    fn reset(&mut self) {
+    /// Gives the block up. Loads under way land later, as guesses would.
+    fn abandon(&mut self) {
         self.scratch.ready.clear();
-        self.experts.clear();
-        self.scheduler = (self.renew)();
+        self.scheduler.abandon_layer();
     }
 
     fn figures(&self) -> StreamFigures {

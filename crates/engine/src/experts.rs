@@ -102,12 +102,6 @@ impl Experts {
         self.filled.remove(&key);
     }
 
-    /// Ends all loads and gives every slot back.
-    pub(crate) fn clear(&mut self) {
-        while self.wait().is_some() {}
-        self.filled.clear();
-    }
-
     /// What the disk has done.
     pub(crate) fn counters(&self) -> Counters {
         self.reader.counters()

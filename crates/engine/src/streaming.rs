@@ -125,11 +125,9 @@ pub(crate) fn streaming(
     let experts = Experts::open(spec, paths, slots)?;
     let header = trace_header(spec);
     let costs = costs(spec, experts.disk().mb_per_s);
-    let renew = Box::new(move || scheduler(&header, costs, slots, policy));
     let stats = Arc::new(StreamStats::default());
     let streaming = Streaming {
-        scheduler: renew(),
-        renew,
+        scheduler: scheduler(&header, costs, slots, policy),
         experts,
         stats: Arc::clone(&stats),
         started: now(),
