@@ -5,18 +5,24 @@ use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_engine::{
-    Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, unused_cpu_level,
+    Budget, Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, unused_cpu_level,
 };
 use motley_model::{ModelSpec, Sizes};
 use std::path::Path;
 
 /// Options for the engine.
 pub(crate) fn engine_options(load: &LoadArgs, threads: Option<u32>) -> EngineOptions {
-    let loading = match load.loading {
-        LoadingArg::Mapped => Loading::Mapped,
-        LoadingArg::OnDemand => Loading::OnDemand,
+    let loading = match (load.loading, load.memory) {
+        (LoadingArg::Mapped, None) => Loading::Mapped,
+        _ => Loading::OnDemand,
     };
-    EngineOptions { loading, repack: !load.exact, threads }
+    EngineOptions {
+        loading,
+        repack: !load.exact,
+        threads,
+        memory_bytes: load.memory,
+        policy: load.policy,
+    }
 }
 
 /// Options for a session.
@@ -73,16 +79,33 @@ fn chosen(spec: &ModelSpec, load: &LoadArgs, threads: u32) -> String {
     if !spec.is_moe() {
         return format!("{name}, {total}, dense: plain llama.cpp, {threads} threads");
     }
-    let place = match (load.loading, load.exact) {
-        (LoadingArg::Mapped, false) => "experts in memory, rearranged for this CPU where it helps",
-        (LoadingArg::Mapped, true) => "experts mapped from the file",
-        (LoadingArg::OnDemand, _) => "experts read from disk when first needed",
+    let place = match (load.loading, load.memory) {
+        (LoadingArg::Mapped, None) if !load.exact => {
+            "experts in memory, rearranged for this CPU where it helps".into()
+        }
+        (LoadingArg::Mapped, None) => "experts mapped from the file".into(),
+        (_, None) => "experts read from disk when first needed".into(),
+        (_, Some(memory)) => within(spec, load, memory),
     };
     format!(
         "{name}, {total}, {} layers × {} experts, {} per token: {place}; {threads} threads",
         spec.expert_layers().count(),
         spec.experts,
         spec.used,
+    )
+}
+
+/// How many experts stay within the budget. A budget that is too small is refused
+/// when the session starts.
+fn within(spec: &ModelSpec, load: &LoadArgs, memory: u64) -> String {
+    let budget = Budget::of(spec, load.context, load.chunk);
+    let kept = budget.slots(memory).unwrap_or(0);
+    let rest = if kept < budget.experts { "the others on disk" } else { "all of them" };
+    format!(
+        "{} in all, {kept} of {} experts stay in memory ({}), {rest}",
+        HumanBytes(memory),
+        budget.experts,
+        load.policy,
     )
 }
 

@@ -1,50 +1,55 @@
-//! The drive loop: takes each routed-expert block from the seam, brings the bytes
-//! it lacks and has it computed. Chooses nothing: every missing expert is loaded,
-//! and the whole block runs on the CPU.
+//! The drive loop in real time: routing in, the scheduler's actions carried out on
+//! disk and CPU. It starts what it is told and reports back when it has ended; it
+//! chooses nothing. The simulator has a sibling of this file in virtual time.
+//!
+//! ggml computes experts fastest together, so everything that is ready is one
+//! computation: each is reported as done when it is taken up, and all are computed
+//! before the loop waits for the disk. Loads go on meanwhile.
 
-use crate::residency::Residency;
+use crate::experts::{Experts, Landed, READS_IN_FLIGHT};
 use crate::routing::{Routed, RoutingWatcher};
+use crate::streaming::{StreamFigures, StreamStats};
+use motley_cost::Nanos;
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_sched::{Action, Phase, Purpose, Routing, Scheduler, Unit};
+use motley_store::{FilledExpert, Priority};
+use motley_trace::ExpertKey;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// Executor of one session's blocks.
 pub(crate) struct Drive {
     /// `None` when llama.cpp holds all expert bytes.
-    residency: Option<Residency>,
+    streaming: Option<Streaming>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: Routed,
-    scratch: Scratch,
 }
 
-/// Buffers kept between blocks: a decode step allocates nothing.
+/// A scheduler and the hands it moves.
+pub(crate) struct Streaming {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) experts: Experts,
+    pub(crate) stats: Arc<StreamStats>,
+    pub(crate) started: Instant,
+    pub(crate) scratch: Scratch,
+}
+
+/// Buffers kept between blocks: a decode step allocates next to nothing.
 #[derive(Default)]
-struct Scratch {
-    seen: Vec<bool>,
-    experts: Vec<u32>,
+pub(crate) struct Scratch {
+    /// Place of each expert in `experts`, or `None`.
+    place: Vec<Option<u16>>,
+    experts: Vec<u16>,
+    loads: Vec<u32>,
+    ready: Vec<(u32, FilledExpert)>,
 }
 
 impl Drive {
     pub(crate) fn new(
-        residency: Option<Residency>,
+        streaming: Option<Streaming>,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Self {
-        Self { residency, watcher, routed: Routed::default(), scratch: Scratch::default() }
-    }
-
-    fn on_routed(&mut self, block: &ExpertBlock<'_>) {
-        if let Some(watcher) = &mut self.watcher {
-            self.routed.refill(block);
-            watcher.on_routed(&self.routed);
-        }
-    }
-
-    fn load_missing(&mut self, block: &mut ExpertBlock<'_>) -> Result<(), BlockError> {
-        let Some(residency) = &mut self.residency else { return Ok(()) };
-        self.scratch.experts.clear();
-        block.distinct_experts(&mut self.scratch.seen, &mut self.scratch.experts);
-        for &expert in &self.scratch.experts {
-            residency.ensure(block, expert)?;
-        }
-        Ok(())
+        Self { streaming, watcher, routed: Routed::default() }
     }
 }
 
@@ -54,8 +59,173 @@ impl BlockExecutor for Drive {
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, BlockError> {
-        self.on_routed(block);
-        self.load_missing(block)?;
-        Ok(cpu.compute(block))
+        if let Some(watcher) = &mut self.watcher {
+            self.routed.refill(block);
+            watcher.on_routed(&self.routed);
+        }
+        let Some(streaming) = &mut self.streaming else { return Ok(cpu.compute(block)) };
+        let layer = block.layer();
+        let outcome = streaming.run(block, cpu);
+        if !matches!(outcome, Ok(ComputeOutcome::Done)) {
+            streaming.abandon();
+        }
+        streaming.stats.set(streaming.figures());
+        outcome.map_err(|reason| BlockError { layer, reason })
     }
 }
+
+impl Streaming {
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn run(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, String> {
+        self.take_landed()?;
+        self.on_routed(block);
+        loop {
+            let outcome = self.carry_out(block, cpu)?;
+            if outcome != ComputeOutcome::Done || self.scheduler.layer_is_done() {
+                return Ok(outcome);
+            }
+            let begun = Instant::now();
+            let landed = self.experts.wait().ok_or("the scheduler waits for nothing")?;
+            self.stats.add_stall(begun.elapsed());
+            self.on_landed(landed)?;
+            self.take_landed()?;
+        }
+    }
+
+    /// Reports every load that has ended already.
+    fn take_landed(&mut self) -> Result<(), String> {
+        while let Some(landed) = self.experts.poll() {
+            self.on_landed(landed)?;
+        }
+        Ok(())
+    }
+
+    fn on_routed(&mut self, block: &ExpertBlock<'_>) {
+        self.scratch.count(block);
+        let tokens = block.tokens() as u32;
+        let routed = motley_sched::cache::Routed {
+            layer: block.layer() as u16,
+            tokens,
+            experts: &self.scratch.experts,
+            loads: &self.scratch.loads,
+            weights: &[],
+            scores: &[],
+        };
+        let phase = if tokens > 1 { Phase::Prefill } else { Phase::Decode };
+        let now = self.now();
+        self.scheduler.on_routed(now, &Routing { routed, phase, predictions: &[] });
+    }
+
+    /// Does everything there is to do now: loads are started, what is ready is computed.
+    fn carry_out(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, String> {
+        loop {
+            match self.scheduler.poll_action(self.now()) {
+                None => return self.compute_ready(block, cpu),
+                Some(Action::Load { key, purpose, .. }) => {
+                    let outcome = self.start_load(key, purpose, block, cpu)?;
+                    if outcome != ComputeOutcome::Done {
+                        return Ok(outcome);
+                    }
+                }
+                Some(Action::Compute { key, .. }) => {
+                    let filled = self.experts.get(key).ok_or("an expert without its bytes")?;
+                    self.scratch.ready.push((u32::from(key.expert), filled.clone()));
+                    self.scheduler.on_computed(self.now(), key, Unit::Fast);
+                }
+                Some(Action::Release { key, .. }) => self.experts.release(key),
+                Some(Action::Exchange { .. }) => {}
+            }
+        }
+    }
+
+    /// Starts a load; slots still held by experts about to be computed are freed first.
+    fn start_load(
+        &mut self,
+        key: ExpertKey,
+        purpose: Purpose,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, String> {
+        let priority = match purpose {
+            Purpose::Demand => Priority::Demand,
+            Purpose::Guess => Priority::Prefetch,
+        };
+        if self.experts.load(key, priority) {
+            return Ok(ComputeOutcome::Done);
+        }
+        let outcome = self.compute_ready(block, cpu)?;
+        if outcome == ComputeOutcome::Done && !self.experts.load(key, priority) {
+            return Err(format!("no slot for expert {}", key.expert));
+        }
+        Ok(outcome)
+    }
+
+    fn compute_ready(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, String> {
+        if self.scratch.ready.is_empty() {
+            return Ok(ComputeOutcome::Done);
+        }
+        let ready: Vec<_> =
+            self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
+        let outcome = cpu.compute_with(block, &ready).map_err(|error| error.to_string());
+        self.scratch.ready.clear();
+        outcome
+    }
+
+    fn on_landed(&mut self, landed: Landed) -> Result<(), String> {
+        let now = self.now();
+        let lost = self.scheduler.on_loaded(now, landed.key, landed.error.is_none());
+        lost.map_err(|lost| landed.error.unwrap_or_else(|| lost.to_string()))
+    }
+
+    /// Gives the block up. Loads under way land later, as guesses would.
+    fn abandon(&mut self) {
+        self.scratch.ready.clear();
+        self.scheduler.abandon_layer();
+    }
+
+    fn figures(&self) -> StreamFigures {
+        StreamFigures { counts: self.scheduler.counts(), disk: self.experts.counters() }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.started.elapsed().as_nanos() as u64)
+    }
+}
+
+impl Scratch {
+    /// The distinct experts of `block` and how many tokens chose each.
+    fn count(&mut self, block: &ExpertBlock<'_>) {
+        self.experts.drain(..).for_each(|expert| self.place[usize::from(expert)] = None);
+        self.loads.clear();
+        for token in 0..block.tokens() {
+            for slot in 0..block.slots() {
+                let expert = block.expert(token, slot) as u16;
+                let at = usize::from(expert);
+                if self.place.len() <= at {
+                    self.place.resize(at + 1, None);
+                }
+                let place = *self.place[at].get_or_insert_with(|| {
+                    self.experts.push(expert);
+                    self.loads.push(0);
+                    self.experts.len() as u16 - 1
+                });
+                self.loads[usize::from(place)] += 1;
+            }
+        }
+    }
+}
+
+/// Loads the scheduler may have under way: enough for the disk's queue.
+pub(crate) const LOADS_IN_FLIGHT: u16 = 2 * READS_IN_FLIGHT as u16;

@@ -2,16 +2,17 @@
 //! llama.cpp only ever meets headers that were read and checked here.
 
 use crate::chat::{ChatError, ChatMessage, render_chat};
-use crate::drive::Drive;
-use crate::residency::Residency;
+use crate::drive::{Drive, Streaming};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
+use crate::streaming::{Budget, StreamStats, streaming};
 use motley_ggml::{
     LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
     VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
+use motley_sched::cache::PolicyChoice;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +23,8 @@ pub enum Loading {
     /// llama.cpp maps the file; with `repack` it copies what it rearranges.
     #[default]
     Mapped,
-    /// Dense weights are read once through the virtual file; an expert's bytes
-    /// are read when a token first needs them.
+    /// Dense weights are read once through the virtual file; an expert's bytes are
+    /// read when a token needs them, and stay while there is room.
     OnDemand,
 }
 
@@ -37,11 +38,22 @@ pub struct EngineOptions {
     pub repack: bool,
     /// Threads for both phases; `None` takes every core.
     pub threads: Option<u32>,
+    /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
+    /// every expert.
+    pub memory_bytes: Option<u64>,
+    /// Which experts stay when not all can.
+    pub policy: PolicyChoice,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { loading: Loading::Mapped, repack: true, threads: None }
+        Self {
+            loading: Loading::Mapped,
+            repack: true,
+            threads: None,
+            memory_bytes: None,
+            policy: PolicyChoice::Lru,
+        }
     }
 }
 
@@ -86,7 +98,7 @@ pub struct Engine {
     paths: Vec<PathBuf>,
     model: Arc<Model>,
     pools: Pools,
-    loading: Loading,
+    options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
 }
 
@@ -110,7 +122,7 @@ impl Engine {
             paths: files.paths,
             model: Arc::new(model),
             pools: pools(options.threads)?,
-            loading: options.loading,
+            options: options.clone(),
             dense_reads,
         })
     }
@@ -178,19 +190,25 @@ impl Engine {
         options: &SessionOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
-        let residency = match self.loading {
-            Loading::Mapped => None,
-            Loading::OnDemand => Some(self.residency()?),
+        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
+        let (streaming, stats) = match streamed {
+            true => Some(self.streaming(options)?).unzip(),
+            false => (None, None),
         };
-        let drive = Drive::new(residency, watcher);
-        Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive)
+        let drive = Drive::new(streaming, watcher);
+        Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, stats)
     }
 
-    fn residency(&self) -> Result<Residency, SessionError> {
-        let files = self.paths.iter().map(|path| {
-            File::open(path).map_err(|source| SessionError::Open { path: path.clone(), source })
-        });
-        Ok(Residency::new(Arc::clone(&self.spec), files.collect::<Result<_, _>>()?))
+    fn streaming(
+        &self,
+        options: &SessionOptions,
+    ) -> Result<(Streaming, Arc<StreamStats>), SessionError> {
+        let budget = Budget::of(&self.spec, options.context_tokens, options.chunk_tokens);
+        let slots = match self.options.memory_bytes {
+            Some(memory_bytes) => budget.slots(memory_bytes)?,
+            None => budget.experts,
+        };
+        Ok(streaming(&self.spec, &self.paths, slots, self.options.policy)?)
     }
 }
 

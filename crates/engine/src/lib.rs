@@ -5,7 +5,8 @@
 //! * [`engine`]: loading, vocabulary, sessions.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * `drive`: what happens to each routed-expert block.
-//! * `residency`: which experts' bytes are in memory, and bringing them there.
+//! * [`streaming`]: experts streamed from disk within a budget (M3).
+//! * `experts`: their bytes: arenas and the disk.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
@@ -16,18 +17,21 @@
 pub mod chat;
 mod drive;
 pub mod engine;
-mod residency;
+mod experts;
 pub mod routing;
 pub mod sampling;
 pub mod session;
+pub mod streaming;
 pub mod text;
 
 pub use chat::{ChatError, ChatMessage};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use motley_ggml::{Runtime, Seam, SeamConflict, cpu::unused_cpu_level};
+pub use motley_sched::cache::PolicyChoice;
 pub use routing::{Routed, RoutingWatcher};
 pub use sampling::Sampling;
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
 };
+pub use streaming::{Budget, StreamFigures, TooLittleMemory};
 pub use text::TextStream;

@@ -2,12 +2,13 @@
 //! cancel. Reads the clock for its own timings only.
 
 use crate::drive::Drive;
+use crate::experts::ExpertsError;
 use crate::sampling::Sampling;
+use crate::streaming::{StreamFigures, StreamStats, TooLittleMemory};
 use motley_ggml::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, SeamCounts,
 };
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -41,14 +42,12 @@ pub enum SessionError {
     /// No context of that size.
     #[error(transparent)]
     Context(#[from] ContextError),
-    /// A model file cannot be opened again for reading experts.
-    #[error("{}: {source}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// Experts cannot be read from the model's files.
+    #[error(transparent)]
+    Experts(#[from] ExpertsError),
+    /// The budget is smaller than the model's least.
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
     /// Decoding failed; the session's tokens up to the failure are kept.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -110,6 +109,10 @@ pub struct SessionStats {
     pub decode_time: Duration,
     /// What went through the seam.
     pub seam: SeamCounts,
+    /// What streaming did, when experts are read on demand.
+    pub stream: Option<StreamFigures>,
+    /// Time the computation waited for the disk.
+    pub stall_time: Duration,
 }
 
 /// One timeline: a KV cache and the tokens in it.
@@ -119,6 +122,7 @@ pub struct Session {
     position: u32,
     options: SessionOptions,
     stats: SessionStats,
+    stream: Option<Arc<StreamStats>>,
 }
 
 impl Session {
@@ -127,6 +131,7 @@ impl Session {
         pools: Pools,
         options: &SessionOptions,
         drive: Drive,
+        stream: Option<Arc<StreamStats>>,
     ) -> Result<Self, SessionError> {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
@@ -141,6 +146,7 @@ impl Session {
             position: 0,
             options: *options,
             stats: SessionStats::default(),
+            stream,
         })
     }
 
@@ -257,7 +263,13 @@ impl Session {
 
     /// Counts and times so far.
     pub fn stats(&self) -> SessionStats {
-        SessionStats { seam: self.context.seam_counts(), ..self.stats }
+        let (stream, stall) = self.stream.as_ref().map(|stats| stats.get()).unzip();
+        SessionStats {
+            seam: self.context.seam_counts(),
+            stream,
+            stall_time: stall.unwrap_or_default(),
+            ..self.stats
+        }
     }
 
     fn decode_chunk(&mut self, tokens: &[i32], logits: Logits) -> Result<(), SessionError> {

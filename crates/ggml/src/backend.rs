@@ -5,6 +5,7 @@ use crate::abi::{Backend, BackendInterface, Device};
 use crate::block::{ExpertBlock, NotABlock};
 use crate::cpu;
 use crate::reserve;
+use crate::subset::Subset;
 use llama_cpp_sys_2 as sys;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
@@ -49,6 +50,7 @@ pub enum ComputeOutcome {
 pub struct CpuUnit {
     raw: sys::ggml_backend_t,
     link: Arc<BackendLink>,
+    pub(crate) subset: Subset,
 }
 
 impl CpuUnit {
@@ -56,6 +58,15 @@ impl CpuUnit {
     pub fn compute(&mut self, block: &mut ExpertBlock<'_>) -> ComputeOutcome {
         // SAFETY: the graph of a block is live for the block's life.
         outcome(unsafe { self.compute_graph(block.graph()) })
+    }
+
+    /// Computes a graph of clones.
+    ///
+    /// # Safety
+    /// The graph's tensors and all they point at must be live.
+    pub(crate) unsafe fn compute_clones(&mut self, graph: *mut sys::ggml_cgraph) -> ComputeOutcome {
+        // SAFETY: by the caller.
+        outcome(unsafe { self.compute_graph(graph) })
     }
 
     unsafe fn compute_graph(&mut self, graph: *mut sys::ggml_cgraph) -> sys::ggml_status {
@@ -159,7 +170,7 @@ pub(crate) unsafe extern "C" fn init_backend(
     let Binding { executor, link } = BINDING
         .with_borrow_mut(Option::take)
         .unwrap_or_else(|| Binding { executor: Box::new(WholeOnCpu), link: Arc::default() });
-    let cpu = CpuUnit { raw, link: Arc::clone(&link) };
+    let cpu = CpuUnit { raw, link: Arc::clone(&link), subset: Subset::default() };
     let state = Box::into_raw(Box::new(State { executor, cpu, link }));
     Box::into_raw(Box::new(Backend {
         guid: &GUID,

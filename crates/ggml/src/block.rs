@@ -10,7 +10,7 @@
 //! `ADD_ID`, clamps, scales); it is carried along, never interpreted.
 
 use crate::claim;
-use crate::reserve;
+use crate::subset::ArenaWeight;
 use llama_cpp_sys_2 as sys;
 use motley_model::{MAX_LAYERS, Matrix, Part, Role};
 use std::ffi::CStr;
@@ -123,24 +123,6 @@ impl<'g> ExpertBlock<'g> {
         }
     }
 
-    /// The distinct experts of this block, in first-use order, appended to `out`.
-    /// `seen` is scratch of at least one flag per expert; cleared again on return.
-    pub fn distinct_experts(&self, seen: &mut Vec<bool>, out: &mut Vec<u32>) {
-        let start = out.len();
-        for token in 0..self.tokens() {
-            for slot in 0..self.slots() {
-                let expert = self.expert(token, slot);
-                if seen.len() <= expert as usize {
-                    seen.resize(expert as usize + 1, false);
-                }
-                if !std::mem::replace(&mut seen[expert as usize], true) {
-                    out.push(expert);
-                }
-            }
-        }
-        out[start..].iter().for_each(|&expert| seen[expert as usize] = false);
-    }
-
     /// Hidden row the experts of `token` read, `[n_embd]`. With weights applied
     /// before the experts (llama4) rows differ by slot; `slot` selects.
     pub fn hidden_row(&self, token: usize, slot: usize) -> &[f32] {
@@ -169,10 +151,78 @@ impl<'g> ExpertBlock<'g> {
         unsafe { ((*self.output).ne[1] * (*self.output).ne[2]) as usize }
     }
 
+    /// Where the row of (`token`, `slot`) belongs, `[n_embd]`.
+    pub(crate) fn output_row_mut(&mut self, token: usize, slot: usize) -> &mut [f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: the output is F32 in host memory, `[n_embd, k, tokens]`, rows
+        // contiguous, indices in range, and the block is borrowed mutably.
+        unsafe {
+            let out = &*self.output;
+            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
+            std::slice::from_raw_parts_mut(row.cast::<f32>(), out.ne[0] as usize)
+        }
+    }
+
+    /// Points the matmuls at `weights` (in the order of [`ExpertBlock::matrices`])
+    /// and their ids; what they pointed at before.
+    pub(crate) fn exchange_weights(&mut self, weights: &mut [ArenaWeight]) -> SavedWeights {
+        let mut saved = [std::ptr::null_mut(); MAX_MATRICES];
+        let matmuls = &self.matmuls[..self.matmul_count];
+        for ((&node, weight), saved) in matmuls.iter().zip(weights).zip(&mut saved) {
+            // SAFETY: the nodes are live for `'g` and nothing else looks at them now.
+            unsafe {
+                *saved = std::mem::replace(&mut (*node).src[0], &mut weight.stack);
+                (*node).src[2] = &mut weight.ids;
+            }
+        }
+        SavedWeights(saved)
+    }
+
+    /// Undoes [`ExpertBlock::exchange_weights`].
+    pub(crate) fn restore_weights(&mut self, SavedWeights(saved): SavedWeights) {
+        for (&node, weight) in self.matmuls[..self.matmul_count].iter().zip(saved) {
+            // SAFETY: as `exchange_weights`.
+            unsafe {
+                (*node).src[0] = weight;
+                (*node).src[2] = self.ids.cast_mut();
+            }
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<*const sys::ggml_tensor> {
+        // SAFETY: the graph is live for `'g`.
+        unsafe {
+            (0..sys::ggml_graph_n_nodes(self.graph))
+                .map(|index| sys::ggml_graph_node(self.graph, index).cast_const())
+                .collect()
+        }
+    }
+
+    /// Which matrix `node` multiplies with, if it is one of the matmuls.
+    pub(crate) fn matmul_index(&self, node: *const sys::ggml_tensor) -> Option<usize> {
+        self.matmuls[..self.matmul_count].iter().position(|&matmul| std::ptr::eq(matmul, node))
+    }
+
+    pub(crate) fn ids(&self) -> *const sys::ggml_tensor {
+        self.ids
+    }
+
+    pub(crate) fn hidden(&self) -> *const sys::ggml_tensor {
+        self.hidden
+    }
+
+    pub(crate) fn hidden_width(&self) -> usize {
+        // SAFETY: `hidden` is live for `'g`.
+        unsafe { (*self.hidden).ne[0] as usize }
+    }
+
     pub(crate) fn graph(&self) -> *mut sys::ggml_cgraph {
         self.graph
     }
 }
+
+/// What the matmuls of a block pointed at.
+pub(crate) struct SavedWeights([*mut sys::ggml_tensor; MAX_MATRICES]);
 
 /// One stacked expert tensor `(n_expert, rows, row_bytes)` of a block.
 pub struct ExpertMatrix<'b> {
@@ -206,22 +256,16 @@ impl ExpertMatrix<'_> {
         // SAFETY: the weight tensor is live as long as the model.
         unsafe { (*self.tensor).ne[2] as usize }
     }
+}
 
-    /// Where `expert`'s bytes belong when the tensor lives in reserved address
-    /// space ([`crate::Weights::Reserved`]); `None` when llama.cpp holds the bytes.
-    pub fn reserved_bytes(&mut self, expert: u32) -> Option<&mut [u8]> {
-        assert!((expert as usize) < self.experts());
-        // SAFETY: the region is mapped read-write for the model's life and the
-        // offset is in range. Nothing else touches it: kernels run only inside
-        // `CpuUnit::compute`, on the thread that holds this borrow.
-        unsafe {
-            if !reserve::owns((*self.tensor).buffer) {
-                return None;
-            }
-            let bytes = self.expert_bytes();
-            let start = (*self.tensor).data.cast::<u8>().add(expert as usize * bytes);
-            Some(std::slice::from_raw_parts_mut(start, bytes))
-        }
+impl ExpertMatrix<'_> {
+    pub(crate) fn raw(&self) -> *const sys::ggml_tensor {
+        self.tensor
+    }
+
+    pub(crate) fn tensor_copy(&self) -> sys::ggml_tensor {
+        // SAFETY: the weight tensor is live as long as the model; a tensor is plain data.
+        unsafe { *self.tensor }
     }
 }
 

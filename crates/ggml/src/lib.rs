@@ -6,6 +6,7 @@
 //! * `claim`: which operations of a graph belong to a block.
 //! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
 //! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
+//! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
 //! * `reserve`: expert weights as address space without bytes.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
 //! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
@@ -18,6 +19,7 @@ pub mod backend;
 pub mod batch;
 pub mod block;
 mod claim;
+mod clone;
 pub mod context;
 pub mod cpu;
 mod device;
@@ -26,6 +28,7 @@ pub mod model;
 mod reserve;
 pub mod runtime;
 pub mod sampler;
+pub mod subset;
 pub mod threadpool;
 pub mod vfile;
 
@@ -36,5 +39,6 @@ pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use runtime::{Runtime, Seam, SeamConflict};
 pub use sampler::{Sampler, SamplerStage};
+pub use subset::SubsetError;
 pub use threadpool::{Threadpool, ThreadpoolOptions};
 pub use vfile::{ReadCounts, VirtualFile};

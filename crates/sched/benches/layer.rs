@@ -1,5 +1,6 @@
 //! Cost of one layer's decisions: everything from `on_routed` to the layer's end, with a driver
 //! that answers at once. Limits: 20 us at E = 128, k = 8 in decode; 200 us in prefill of 512.
+//! The large model has 94 layers of 256 experts.
 
 use std::hint::black_box;
 
@@ -16,9 +17,11 @@ use motley_sched::{
 use motley_trace::ExpertGrid;
 
 const GRID: ExpertGrid = ExpertGrid { layers: 48, experts: 128 };
+const LARGE: ExpertGrid = ExpertGrid { layers: 94, experts: 256 };
 const TOP_K: usize = 8;
 
 struct Bench {
+    grid: ExpertGrid,
     scheduler: Scheduler,
     random: fastrand::Rng,
     now: Nanos,
@@ -36,6 +39,7 @@ struct Drawn {
 
 impl Bench {
     fn new(
+        grid: ExpertGrid,
         policy: Box<dyn CachePolicy>,
         strategy: Box<dyn Strategy>,
         prefetcher: Box<dyn Prefetcher>,
@@ -49,13 +53,13 @@ impl Bench {
             link: TransferCost::new(10.0, 25.0),
             expert_bytes: 2_654_208,
         };
-        let cache = ExpertCache::new(GRID, Capacity::global_share(GRID, 0.25), policy);
+        let cache = ExpertCache::new(grid, Capacity::global_share(grid, 0.25), policy);
         let limits = Limits::default();
         let parts = SchedulerParts { costs, cache, strategy, prefetcher, limits };
         let scheduler = Scheduler::new(parts);
         let random = fastrand::Rng::with_seed(1);
-        let mut bench = Self { scheduler, random, now: Nanos::ZERO, layer: 0 };
-        for _ in 0..20 * GRID.layers {
+        let mut bench = Self { grid, scheduler, random, now: Nanos::ZERO, layer: 0 };
+        for _ in 0..20 * grid.layers {
             let drawn = bench.draw(1);
             bench.layer(&drawn);
         }
@@ -66,21 +70,21 @@ impl Bench {
         let (experts, loads) = self.loads(tokens);
         let ahead = |bench: &mut Self, distance: u16| {
             let (experts, loads) = bench.loads(tokens);
-            let layer = (bench.layer + distance) % GRID.layers;
+            let layer = (bench.layer + distance) % bench.grid.layers;
             Prediction { layer, loads: experts.into_iter().zip(loads).collect() }
         };
         let predictions = (1..=3).map(|distance| ahead(self, distance)).collect();
-        let scores = (0..GRID.experts).map(|_| self.random.f32()).collect();
+        let scores = (0..self.grid.experts).map(|_| self.random.f32()).collect();
         Drawn { experts, loads, scores, tokens, predictions }
     }
 
     fn loads(&mut self, tokens: u32) -> (Vec<u16>, Vec<u32>) {
-        let mut counts = vec![0u32; usize::from(GRID.experts)];
+        let mut counts = vec![0u32; usize::from(self.grid.experts)];
         for _ in 0..tokens {
-            let chosen = self.random.choose_multiple(0..GRID.experts, TOP_K);
+            let chosen = self.random.choose_multiple(0..self.grid.experts, TOP_K);
             chosen.into_iter().for_each(|expert| counts[usize::from(expert)] += 1);
         }
-        let used = (0..GRID.experts).filter(|&e| counts[usize::from(e)] > 0);
+        let used = (0..self.grid.experts).filter(|&e| counts[usize::from(e)] > 0);
         used.map(|e| (e, counts[usize::from(e)])).unzip()
     }
 
@@ -97,7 +101,7 @@ impl Bench {
         let phase = if drawn.tokens == 1 { Phase::Decode } else { Phase::Prefill };
         let routing = Routing { routed, phase, predictions: &drawn.predictions };
         self.scheduler.on_routed(self.now, &routing);
-        self.layer = (self.layer + 1) % GRID.layers;
+        self.layer = (self.layer + 1) % self.grid.layers;
         let mut pending = [None; 8];
         loop {
             while let Some(action) = self.scheduler.poll_action(self.now) {
@@ -135,11 +139,12 @@ fn measure(criterion: &mut Criterion, name: &str, tokens: u32, mut bench: Bench)
 
 fn layers(criterion: &mut Criterion) {
     let lru = || Box::new(Lru::new());
-    let mrs = || Box::new(Mrs::new(GRID, MrsParams { alpha: 0.5, top: 2 * TOP_K as u16 }));
+    let mrs = |grid| Box::new(Mrs::new(grid, MrsParams { alpha: 0.5, top: 2 * TOP_K as u16 }));
     let h1 = || Box::new(TimelineStrategy::default());
-    let plain = || Bench::new(lru(), Box::new(OnDemand::default()), Box::new(NoPrefetch));
-    let hybrid = || Bench::new(mrs(), h1(), Box::new(NoPrefetch));
-    let full = || Bench::new(mrs(), h1(), Box::new(NextLayer::default()));
+    let plain = || Bench::new(GRID, lru(), Box::new(OnDemand::default()), Box::new(NoPrefetch));
+    let hybrid = || Bench::new(GRID, mrs(GRID), h1(), Box::new(NoPrefetch));
+    let of = |grid| Bench::new(grid, mrs(grid), h1(), Box::new(NextLayer::default()));
+    let full = || of(GRID);
     measure(criterion, "decode/on-demand+lru", 1, plain());
     measure(criterion, "decode/h1+mrs", 1, hybrid());
     measure(criterion, "decode/h1+mrs+h2", 1, full());
@@ -148,6 +153,8 @@ fn layers(criterion: &mut Criterion) {
     measure(criterion, "prefill-512/on-demand+lru", 512, plain());
     measure(criterion, "prefill-512/h1+mrs", 512, hybrid());
     measure(criterion, "prefill-512/h1+mrs+h2", 512, full());
+    measure(criterion, "large/decode/h1+mrs+h2", 1, of(LARGE));
+    measure(criterion, "large/batch-64/h1+mrs+h2", 64, of(LARGE));
 }
 
 criterion_group!(benches, layers);

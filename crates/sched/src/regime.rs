@@ -58,8 +58,9 @@ impl Regime {
             let memory = machine.first(kind).map_or(0, Device::total_memory_bytes);
             (memory as f64 * (1.0 - spare)) as u64
         };
-        let gpu = room(DeviceKind::Gpu);
-        if expert_bytes <= gpu.max(if gpu == 0 { room(DeviceKind::Cpu) } else { 0 }) {
+        let has_own_memory = room(DeviceKind::Gpu) > 0;
+        let nearest = if has_own_memory { DeviceKind::Gpu } else { DeviceKind::Cpu };
+        if expert_bytes <= room(nearest) {
             Self::OneMemory
         } else if expert_bytes <= room(DeviceKind::NearData) {
             Self::NearData

@@ -9,7 +9,7 @@
 //! beyond RAM (slow = SSD without a home unit, fast = RAM arena with the CPU), near-data (slow =
 //! memory modules each with a home unit, fast = VRAM).
 
-use motley_cost::{ComputeCost, Nanos, TransferCost};
+use motley_cost::{ComputeCost, Nanos, TensorParallel, TransferCost};
 pub use motley_trace::Phase;
 
 /// A part of one expert, in 256ths of its intermediate width (G2 moves partial experts).
@@ -99,11 +99,11 @@ impl Costs {
     /// Part of an expert on its home lane, without the entry. [`Nanos::NEVER`] without home units.
     pub fn home_time(&self, tokens: u32, share: Share) -> Nanos {
         let Some(home) = self.home else { return Nanos::NEVER };
-        let units = match home.layout {
-            Layout::Whole => 1.0,
-            Layout::Split => f64::from(home.units),
+        let whole = match home.layout {
+            Layout::Whole => home.unit,
+            Layout::Split => TensorParallel { unit: home.unit, units: home.units.into() }.compute(),
         };
-        home.unit.scaled(share.fraction() / units).time(tokens)
+        whole.scaled(share.fraction()).time(tokens)
     }
 
     /// Part of an expert over the link.

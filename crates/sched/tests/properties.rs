@@ -32,6 +32,7 @@ fn case() -> impl Strategy<Value = Case> {
                 fails: 0.0,
                 slow: 1.0 + fails,
                 passes: 4,
+                cancels: 0.0,
             }
         },
     )
@@ -44,6 +45,15 @@ proptest! {
     /// bytes, on a buffer used twice and on more buffers than there are; see `auditor`.
     #[test]
     fn every_pair_once_with_its_bytes_within_capacity(case in case()) {
+        let outcome = run(&case);
+        prop_assert_eq!(outcome.lost, 0);
+        prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
+    }
+
+    /// Layers are given up half-way; the ones after them hold to the same rules.
+    #[test]
+    fn a_cancelled_layer_leaves_no_trace(case in case()) {
+        let case = Case { cancels: 0.5, passes: 8, ..case };
         let outcome = run(&case);
         prop_assert_eq!(outcome.lost, 0);
         prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
@@ -63,7 +73,8 @@ proptest! {
     }
 }
 
-/// 1,000 seeds with failing and slow transfers: nothing stands still, nothing is lost.
+/// 1,000 seeds with failing and slow transfers and cancelled layers: nothing stands still,
+/// nothing is lost.
 #[test]
 fn faults_neither_stop_nor_lose_anything() {
     let mut failed = 0;
@@ -87,6 +98,7 @@ fn faults_neither_stop_nor_lose_anything() {
             fails: 0.3,
             slow: 5.0,
             passes: 6,
+            cancels: 0.1,
         };
         let Outcome { pairs_routed, pairs_computed, lost, failed_loads, .. } = run(&case);
         assert_eq!((pairs_computed, lost), (pairs_routed, 0), "{case:?}");
@@ -115,6 +127,7 @@ fn an_expert_that_never_arrives_is_reported() {
         fails: 1.0,
         slow: 1.0,
         passes: 1,
+        cancels: 0.0,
     };
     let outcome = run(&case);
     assert_eq!(outcome.lost, 1);

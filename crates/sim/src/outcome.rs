@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use motley_cost::Nanos;
+use motley_cost::{EnergyCost, Nanos};
 use motley_sched::Unit;
 use motley_sched::scheduler::Counts;
 use motley_trace::Phase;
@@ -92,6 +92,14 @@ impl Outcome {
         busy.as_s() / self.wall.as_s().max(f64::MIN_POSITIVE)
     }
 
+    /// Joules of both sides over the drive (M7). The fast unit also does everything dense; the
+    /// home units are one device, busy as long as the busiest of them.
+    pub fn joules(&self, fast: EnergyCost, home: Option<EnergyCost>) -> f64 {
+        let busiest = self.home_busy.iter().copied().max().unwrap_or(Nanos::ZERO);
+        let home = home.map_or(0.0, |cost| cost.joules(self.wall, busiest));
+        fast.joules(self.wall, self.dense_busy + self.fast_busy) + home
+    }
+
     /// Time the link moved nothing.
     pub fn link_idle(&self) -> Nanos {
         self.wall - self.demand_busy - self.guess_busy
@@ -113,5 +121,25 @@ impl fmt::Display for Outcome {
         writeln!(f, "link, demand  {:6.1} %", percent(self.demand_busy))?;
         writeln!(f, "link, guesses {:6.1} %", percent(self.guess_busy))?;
         write!(f, "link, idle    {:6.1} %", percent(self.link_idle()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn energy_counts_rest_and_work_of_both_sides() {
+        let second = Nanos(1_000_000_000);
+        let outcome = Outcome {
+            wall: Nanos(2 * second.0),
+            dense_busy: second,
+            home_busy: vec![Nanos::ZERO, second],
+            ..Outcome::default()
+        };
+        let cost = EnergyCost { idle_w: 10.0, active_w: 90.0 };
+        assert_eq!(outcome.joules(cost, None), 110.0);
+        assert_eq!(outcome.joules(cost, Some(cost)), 220.0);
+        assert_eq!(outcome.link_idle(), outcome.wall);
     }
 }

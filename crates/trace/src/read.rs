@@ -25,7 +25,7 @@ pub trait VisitSource {
 #[non_exhaustive]
 pub enum TraceError {
     /// The reader failed.
-    #[error("line {line} cannot be read")]
+    #[error("line {line}: cannot be read")]
     Io {
         /// Line being read.
         line: u64,
@@ -42,7 +42,7 @@ pub enum TraceError {
     #[error("the file is empty; a trace begins with a header line")]
     Empty,
     /// A line that is not the JSON expected.
-    #[error("line {line} is not the record expected")]
+    #[error("line {line}: not the record expected")]
     Json {
         /// The line.
         line: u64,

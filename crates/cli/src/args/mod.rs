@@ -2,6 +2,7 @@
 //! `sim` holds what the simulator takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use motley_engine::PolicyChoice;
 use std::path::PathBuf;
 
 mod sim;
@@ -103,6 +104,12 @@ pub(crate) struct LoadArgs {
     /// How weights come into memory
     #[arg(long, value_enum, default_value_t = LoadingArg::Mapped)]
     pub(crate) loading: LoadingArg,
+    /// Ceiling for everything, e.g. 4G: experts that do not fit stay on disk
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+    /// Which experts stay in memory when not all can: lru, lfu, lfru, mrs, blend
+    #[arg(long, default_value = "lru", value_name = "NAME")]
+    pub(crate) policy: PolicyChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement
     #[arg(long)]
@@ -153,4 +160,35 @@ pub(crate) struct Bench {
     pub(crate) repeat: u32,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+}
+
+/// `4G`, `512M`, `1.5GiB`, or bytes; units are powers of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let shift = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        "T" | "TB" | "TIB" => 40,
+        _ => return Err(format!("`{unit}` is no unit; write 512M or 4G")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is no size; write 4G"))?;
+    Ok((number * (1_u64 << shift) as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("4G"), Ok(4 << 30));
+        assert_eq!(parse_size("1.5GiB"), Ok(3 << 29));
+        assert_eq!(parse_size("512m"), Ok(512 << 20));
+        assert_eq!(parse_size("1000"), Ok(1000));
+        assert!(parse_size("four").is_err());
+        assert!(parse_size("4X").is_err());
+    }
 }

@@ -87,6 +87,7 @@ fn job(global: &Global, bench: &Bench) -> Job {
         on_demand: bench.load.loading == LoadingArg::OnDemand,
         repack: !bench.load.exact,
         threads: global.threads,
+        memory: bench.load.memory,
         context: context.max(bench.load.context),
         chunk: bench.load.chunk,
         tokens: Vec::new(),

@@ -4,7 +4,8 @@ use crate::args::{Global, Run};
 use crate::load::{load, sampling, session_options};
 use anyhow::{Context, Result};
 use motley_engine::{
-    ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, TextStream,
+    ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, StreamFigures,
+    TextStream,
 };
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
@@ -155,6 +156,21 @@ fn figures(stats: &SessionStats) -> String {
         stats.decode_tokens,
         rate(stats.decode_tokens, stats.decode_time),
         stats.seam.blocks,
+    ) + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
+}
+
+/// What streaming did: hits, bytes per token, how busy the disk was, waiting.
+fn streamed(stats: &SessionStats, stream: &StreamFigures) -> String {
+    let tokens = (stats.prefill_tokens + stats.decode_tokens).max(1) as f64;
+    let time = (stats.prefill_time + stats.decode_time).as_secs_f64().max(1e-9);
+    let lookups = stream.counts.lookups.max(1) as f64;
+    format!(
+        "; {:.0} % of experts were there, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token",
+        100.0 * stream.counts.hits as f64 / lookups,
+        stream.disk.bytes as f64 / 1e6 / tokens,
+        stream.disk.mb_per_s(),
+        100.0 * stream.disk.busy.as_secs_f64() / time,
+        1e3 * stats.stall_time.as_secs_f64() / tokens,
     )
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Job {
     pub(crate) on_demand: bool,
     pub(crate) repack: bool,
     pub(crate) threads: Option<u32>,
+    #[serde(default)]
+    pub(crate) memory: Option<u64>,
     pub(crate) context: u32,
     pub(crate) chunk: u32,
     /// Prompt: these tokens; when empty, `prefill` made-up ones.
@@ -150,7 +152,13 @@ fn write_logits(sink: &mut Option<BufWriter<File>>, session: &Session) -> Result
 
 fn engine_options(job: &Job) -> EngineOptions {
     let loading = if job.on_demand { Loading::OnDemand } else { Loading::Mapped };
-    EngineOptions { loading, repack: job.repack, threads: job.threads }
+    EngineOptions {
+        loading,
+        repack: job.repack,
+        threads: job.threads,
+        memory_bytes: job.memory,
+        ..EngineOptions::default()
+    }
 }
 
 /// The job's prompt, or one that visits the vocabulary in large strides.

@@ -15,20 +15,36 @@ pub(crate) struct Way {
     pub(crate) bare: bool,
     pub(crate) on_demand: bool,
     pub(crate) repack: bool,
+    /// Slots for experts beyond the least; `None` leaves room for all.
+    pub(crate) spare_slots: Option<u32>,
 }
 
-pub(crate) const BARE: Way = Way { bare: true, on_demand: false, repack: true };
-pub(crate) const BARE_PLAIN: Way = Way { bare: true, on_demand: false, repack: false };
-pub(crate) const REPACKED: Way = Way { bare: false, on_demand: false, repack: true };
-pub(crate) const MAPPED: Way = Way { bare: false, on_demand: false, repack: false };
-pub(crate) const ON_DEMAND: Way = Way { bare: false, on_demand: true, repack: false };
+pub(crate) const BARE: Way = Way { bare: true, on_demand: false, repack: true, spare_slots: None };
+pub(crate) const BARE_PLAIN: Way =
+    Way { bare: true, on_demand: false, repack: false, spare_slots: None };
+pub(crate) const REPACKED: Way =
+    Way { bare: false, on_demand: false, repack: true, spare_slots: None };
+pub(crate) const MAPPED: Way =
+    Way { bare: false, on_demand: false, repack: false, spare_slots: None };
+pub(crate) const ON_DEMAND: Way =
+    Way { bare: false, on_demand: true, repack: false, spare_slots: None };
+
+/// The least memory that works: two slots for all experts of the model.
+pub(crate) const SMALLEST: Way = Way { spare_slots: Some(0), ..ON_DEMAND };
+/// A few slots more, so that some experts stay.
+pub(crate) const SMALL: Way = Way { spare_slots: Some(9), ..ON_DEMAND };
 
 /// A worker's job with one thread: a second spinning thread makes tests that run
 /// side by side slow, not different.
 pub(crate) fn job(model: &Path, way: Way) -> Value {
+    let memory = way.spare_slots.map(|slots| {
+        let (spec, _) = motley_model::ModelSpec::open(model).expect("a model");
+        let budget = motley_engine::Budget::of(&spec, 1024, 512);
+        budget.smallest_bytes() + u64::from(slots) * budget.slot_bytes
+    });
     json!({
         "model": model, "bare": way.bare, "on_demand": way.on_demand, "repack": way.repack,
-        "threads": 1, "context": 1024, "chunk": 512, "prefill": 512, "decode": 64, "repeat": 1,
+        "memory": memory, "threads": 1, "context": 1024, "chunk": 512, "prefill": 512, "decode": 64, "repeat": 1,
     })
 }
 

@@ -2,7 +2,7 @@
 //! `motley-model` followed by the tensors of one or several real files, of which
 //! some (the routed experts) are skipped and never read.
 //!
-//! llama.cpp takes a C `FILE*`; [`stream`] makes one that calls back into Rust.
+//! llama.cpp takes a C `FILE*`; [`Stream`] is one that calls back into Rust.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[path = "fopencookie.rs"]
@@ -14,12 +14,12 @@ mod stream;
 #[path = "unsupported.rs"]
 mod stream;
 
-pub(crate) use stream::Stream;
-
 use motley_model::gguf::{Piece, VirtualLayout};
+use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -116,6 +116,46 @@ impl VirtualFile {
     fn is_skipped(&self, tensor: usize) -> bool {
         self.skipped.get(tensor).copied().unwrap_or(false)
     }
+}
+
+/// An open C stream over a virtual file; dropping it closes the stream and frees the file.
+pub(crate) struct Stream {
+    file: NonNull<libc::FILE>,
+}
+
+impl Stream {
+    /// Opens `file` for reading.
+    pub(crate) fn open(file: VirtualFile) -> io::Result<Self> {
+        let file = Box::into_raw(Box::new(file));
+        // SAFETY: the box is handed over.
+        match unsafe { stream::open(file) } {
+            Ok(opened) => Ok(Self { file: NonNull::new(opened).expect("checked by `open`") }),
+            Err(error) => {
+                // SAFETY: the stream was not made, so the box is still ours.
+                drop(unsafe { Box::from_raw(file) });
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn raw(&self) -> *mut libc::FILE {
+        self.file.as_ptr()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, closed once; llama.cpp does not close what it is lent.
+        unsafe { libc::fclose(self.file.as_ptr()) };
+    }
+}
+
+/// The streams' way to end: frees the virtual file.
+#[cfg(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos"))]
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    // SAFETY: the cookie is the box handed to `stream::open`; stdio closes once.
+    drop(unsafe { Box::from_raw(cookie.cast::<VirtualFile>()) });
+    0
 }
 
 /// `pread` until some bytes arrive; interruptions are retried.

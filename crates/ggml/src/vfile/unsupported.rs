@@ -3,19 +3,13 @@
 use super::VirtualFile;
 use std::io;
 
-/// Never opens.
-pub(crate) struct Stream(std::convert::Infallible);
-
-impl Stream {
-    /// Says that this system cannot.
-    pub(crate) fn open(_: VirtualFile) -> io::Result<Self> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this system's C library has no user-defined streams; use --loading mapped",
-        ))
-    }
-
-    pub(crate) fn raw(&self) -> *mut libc::FILE {
-        match self.0 {}
-    }
+/// Says that this system cannot.
+///
+/// # Safety
+/// None needed; the signature is that of the systems which can.
+pub(super) unsafe fn open(_: *mut VirtualFile) -> io::Result<*mut libc::FILE> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system's C library has no user-defined streams; use --loading mapped",
+    ))
 }

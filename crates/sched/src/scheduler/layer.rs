@@ -192,6 +192,17 @@ impl Layer {
         self.parts_left -= 1;
     }
 
+    /// Forgets what is left.
+    ///
+    /// # Panics
+    /// When a unit is still running.
+    pub(super) fn abandon(&mut self) {
+        let running = self.fast_running || self.lanes.iter().any(|lane| lane.running);
+        assert!(!running, "layer {} is still being computed", self.number);
+        self.forget();
+        self.parts_left = 0;
+    }
+
     fn start(&self, i: u16, unit: Unit, enters: Option<u32>) -> Start {
         let item = self.items[usize::from(i)];
         let share = if unit == Unit::Fast { item.fast_share } else { item.home_share };
@@ -205,6 +216,7 @@ impl Layer {
         self.ready.clear();
         self.loads.clear();
         for lane in &mut self.lanes {
+            lane.queue.clear();
             lane.entered = false;
         }
     }

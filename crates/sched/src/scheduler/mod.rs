@@ -14,6 +14,7 @@
 //! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
 //!
 //! Modules in reading order:
+//! - [`action`]: limits, what goes in and what comes out.
 //! - `layer`: the items of the current layer and the queues of its lanes.
 //! - [`places`]: cache slots and staging, leases on them, what is under way.
 //! - [`idle`]: measured idle link time as a budget for prefetches (M4).
@@ -21,127 +22,21 @@
 use motley_cost::Nanos;
 use motley_trace::{ExpertGrid, ExpertKey};
 
-use crate::cache::{ExpertCache, Routed, SlotId};
+use crate::cache::{ExpertCache, SlotId};
 use crate::prefetch::{Candidate, Prediction, PrefetchView, Prefetcher};
 use crate::strategy::Strategy;
 use crate::work::{Costs, LayerPlan, LayerWork, Phase, Presence, Share, Unit, WorkItem};
 
+pub mod action;
 pub mod idle;
 mod layer;
 pub mod places;
 
+pub use action::{Action, Counts, Limits, LoadLost, Routing};
 use idle::IdleLink;
 use layer::Layer;
-use places::Places;
+use places::{Arrival, Places};
 pub use places::{Place, Purpose};
-
-/// Named limits of one scheduler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Transfers handed out and not yet reported back.
-    pub loads_in_flight: u16,
-    /// Buffers beside the cache for experts that do not stay; at least 1.
-    pub staging_slots: u16,
-    /// How many of them guesses may hold; at least one is always left for demand.
-    pub prefetch_slots: u16,
-    /// Attempts at loading one expert before it is computed at home or given up.
-    pub load_attempts: u16,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { loads_in_flight: 2, staging_slots: 8, prefetch_slots: 6, load_attempts: 8 }
-    }
-}
-
-/// What the driver is to do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Bring (a part of) an expert to a place in the fast tier.
-    Load {
-        /// The expert.
-        key: ExpertKey,
-        /// The part of it.
-        share: Share,
-        /// Where to.
-        place: Place,
-        /// Demanded or guessed.
-        purpose: Purpose,
-    },
-    /// Compute (a part of) an expert for the tokens routed to it.
-    Compute {
-        /// The expert.
-        key: ExpertKey,
-        /// The part of it.
-        share: Share,
-        /// Who computes.
-        unit: Unit,
-        /// Where its bytes are; `None` on a home unit, which has them.
-        place: Option<Place>,
-        /// Tokens routed to it.
-        tokens: u32,
-        /// Tokens of the pass when the lane has to pay its entry for this layer first.
-        enters: Option<u32>,
-    },
-    /// Two buffers of the fast tier change roles; no bytes move.
-    Exchange {
-        /// Expert whose buffer becomes a cache slot.
-        key: ExpertKey,
-        /// Its staging buffer so far, free afterwards.
-        staging: u16,
-        /// The slot.
-        slot: SlotId,
-    },
-    /// The expert's bytes at this place are no longer needed.
-    Release {
-        /// The expert.
-        key: ExpertKey,
-        /// Where it was.
-        place: Place,
-    },
-}
-
-/// One routed layer.
-#[derive(Debug, Clone, Copy)]
-pub struct Routing<'a> {
-    /// Layer, tokens, experts, loads and scores.
-    pub routed: Routed<'a>,
-    /// Prefill or decode.
-    pub phase: Phase,
-    /// Loads expected of the coming layers; may be empty.
-    pub predictions: &'a [Prediction],
-}
-
-/// An expert could not be loaded and has no home unit to compute it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expert {key} could not be loaded in {attempts} attempts and cannot be computed in place")]
-pub struct LoadLost {
-    /// The expert.
-    pub key: ExpertKey,
-    /// How often it was tried.
-    pub attempts: u16,
-}
-
-/// Counts since the beginning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Routed experts over all layers.
-    pub lookups: u64,
-    /// Of them in a cache slot when routed.
-    pub hits: u64,
-    /// Of them in a staging buffer when routed, thanks to a guess.
-    pub guessed_hits: u64,
-    /// Demanded transfers handed out, repetitions included.
-    pub demand_loads: u64,
-    /// Guessed transfers handed out.
-    pub guessed_loads: u64,
-    /// Transfers that failed.
-    pub failed_loads: u64,
-    /// Experts or parts computed at home.
-    pub home_computes: u64,
-    /// Experts or parts computed on the fast unit.
-    pub fast_computes: u64,
-}
 
 /// What a scheduler is made of.
 pub struct SchedulerParts {
@@ -257,25 +152,21 @@ impl Scheduler {
     /// A transfer has ended.
     pub fn on_loaded(&mut self, now: Nanos, key: ExpertKey, ok: bool) -> Result<(), LoadLost> {
         self.idle.observe(now, self.is_link_demanded());
-        let attempts = self.places.on_loaded(key, ok);
-        let wanted = self.layer.waits_for(key);
-        if ok {
-            if wanted {
-                self.layer.make_ready(key);
+        let arrival = self.places.on_loaded(key, ok);
+        self.counts.failed_loads += u64::from(!ok);
+        if !self.layer.waits_for(key) {
+            return Ok(());
+        }
+        match arrival {
+            Arrival::Here => self.layer.make_ready(key),
+            Arrival::Useless => {}
+            Arrival::Failed { .. } if self.costs.lanes() > 0 => {
+                self.layer.send_home(key, self.costs.lane_of(key.expert));
             }
-            return Ok(());
-        }
-        self.counts.failed_loads += 1;
-        if !wanted {
-            return Ok(());
-        }
-        let has_home = self.costs.lanes() > 0;
-        if has_home {
-            self.layer.send_home(key, self.costs.lane_of(key.expert));
-        } else if attempts < self.limits.load_attempts {
-            self.layer.load_again(key);
-        } else {
-            return Err(LoadLost { key, attempts });
+            Arrival::Failed { attempts } if attempts < self.limits.load_attempts => {
+                self.layer.load_again(key);
+            }
+            Arrival::Failed { attempts } => return Err(LoadLost { key, attempts }),
         }
         Ok(())
     }
@@ -289,6 +180,19 @@ impl Scheduler {
         if self.layer.is_done() {
             self.places.drop_unused(self.layer.number());
         }
+    }
+
+    /// Gives the current layer up: a request was cancelled, or an expert was lost. Nothing more of
+    /// it is handed out; what is still on the link arrives as a guess would. The driver first
+    /// waits for running computations.
+    ///
+    /// # Panics
+    /// When a computation is still running.
+    pub fn abandon_layer(&mut self) {
+        self.layer.abandon();
+        self.places.abandon();
+        self.guesses.clear();
+        self.outlook.is_new = false;
     }
 
     /// The next thing to do, if there is one now.

@@ -37,6 +37,17 @@ pub enum Purpose {
     Guess,
 }
 
+/// How a transfer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// Its bytes are there.
+    Here,
+    /// It belonged to a layer that was given up.
+    Useless,
+    /// Its bytes did not come, for the `attempts`th time in this layer.
+    Failed { attempts: u16 },
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     key: ExpertKey,
@@ -50,6 +61,8 @@ struct Staged {
     here: bool,
     guessed: bool,
     share: Share,
+    /// A part of an expert under way for a layer that was given up: of no use to anyone.
+    orphan: bool,
 }
 
 pub(super) struct Places {
@@ -109,14 +122,18 @@ impl Places {
     }
 
     pub(super) fn is_near(&self, key: ExpertKey) -> bool {
-        self.cache.contains(key) || self.staged(key).is_some()
+        let staged = self.staged(key).and_then(|at| self.staging[at]);
+        self.cache.contains(key) || staged.is_some_and(|staged| !staged.orphan)
     }
 
     pub(super) fn presence(&self, key: ExpertKey, now: Nanos) -> Presence {
-        if let Some(flight) = self.flights.iter().find(|flight| flight.key == key) {
-            return Presence::Arriving(flight.ends.since(now));
+        if !self.is_near(key) {
+            return Presence::Absent;
         }
-        if self.is_near(key) { Presence::Resident } else { Presence::Absent }
+        match self.flights.iter().find(|flight| flight.key == key) {
+            Some(flight) => Presence::Arriving(flight.ends.since(now)),
+            None => Presence::Resident,
+        }
     }
 
     pub(super) fn place_of(&self, key: ExpertKey) -> Option<Place> {
@@ -135,8 +152,12 @@ impl Places {
         }
     }
 
-    /// Room for a demanded expert: a slot if it may stay, else a staging buffer.
+    /// Room for a demanded expert: a slot if it may stay, else a staging buffer. None also while
+    /// an orphaned part of it is under way, so that an expert is never on the link twice.
     pub(super) fn make_room(&mut self, key: ExpertKey, keep: bool) -> Option<Place> {
+        if self.flights.iter().any(|flight| flight.key == key) {
+            return None;
+        }
         if keep && let Some(place) = self.admit(key) {
             return Some(place);
         }
@@ -191,15 +212,21 @@ impl Places {
         }
     }
 
-    /// Ends a transfer; returns how often `key` has failed in this layer.
+    /// Ends a transfer.
     ///
     /// # Panics
     /// When no transfer of `key` was handed out: a driver's error.
-    pub(super) fn on_loaded(&mut self, key: ExpertKey, ok: bool) -> u16 {
+    pub(super) fn on_loaded(&mut self, key: ExpertKey, ok: bool) -> Arrival {
         let at = self.flights.iter().position(|flight| flight.key == key);
         let flight = self.flights.swap_remove(at.expect("a transfer that was handed out"));
+        if let Some(at) = self.staged(key)
+            && self.staging[at].is_some_and(|staged| staged.orphan)
+        {
+            self.drop_staged(at, key);
+            return Arrival::Useless;
+        }
         if !ok {
-            return self.fail(key);
+            return Arrival::Failed { attempts: self.fail(key) };
         }
         if let Some(at) = self.staged(key) {
             if let Some(staged) = &mut self.staging[at] {
@@ -208,7 +235,7 @@ impl Places {
         } else if flight.purpose == Purpose::Guess {
             self.end_lease(key);
         }
-        0
+        Arrival::Here
     }
 
     /// The fast unit is done with an expert: give back its lease; a staged one stays if it may.
@@ -244,6 +271,34 @@ impl Places {
                 && staged.key.layer == layer
             {
                 self.drop_staged(at, staged.key);
+            }
+        }
+    }
+
+    /// No layer waits any more: leases end, staged experts go, transfers under way become guesses.
+    pub(super) fn abandon(&mut self) {
+        self.failures.clear();
+        for flight in &mut self.flights {
+            flight.purpose = Purpose::Guess;
+        }
+        let flights = &self.flights;
+        let under_way = |key: ExpertKey| flights.iter().any(|flight| flight.key == key);
+        let (kept, ended): (Vec<Lease>, Vec<Lease>) =
+            self.leases.drain(..).partition(|lease| under_way(lease.key()));
+        self.leases = kept;
+        // A guess in a slot that was also held for its layer has a second lease.
+        self.leases.sort_by_key(Lease::key);
+        let (once, again) = first_of_each(std::mem::take(&mut self.leases));
+        self.leases = once;
+        ended.into_iter().chain(again).for_each(|lease| self.cache.release(lease));
+        for at in 0..self.staging.len() {
+            if let Some(staged) = &mut self.staging[at] {
+                let key = staged.key;
+                staged.guessed |= !staged.here;
+                staged.orphan = !staged.here && staged.share != Share::WHOLE;
+                if staged.here && !staged.guessed {
+                    self.drop_staged(at, key);
+                }
             }
         }
     }
@@ -284,7 +339,8 @@ impl Places {
 
     fn stage(&mut self, key: ExpertKey, guessed: bool) -> Option<Place> {
         let at = self.staging.iter().position(Option::is_none)?;
-        self.staging[at] = Some(Staged { key, here: false, guessed, share: Share::WHOLE });
+        self.staging[at] =
+            Some(Staged { key, here: false, guessed, share: Share::WHOLE, orphan: false });
         Some(Place::Staging(at as u16))
     }
 
@@ -305,4 +361,10 @@ impl Places {
     fn staged(&self, key: ExpertKey) -> Option<usize> {
         self.staging.iter().position(|staged| staged.is_some_and(|s| s.key == key))
     }
+}
+
+/// Splits leases sorted by key into the first of each key and the others.
+fn first_of_each(sorted: Vec<Lease>) -> (Vec<Lease>, Vec<Lease>) {
+    let mut last = None;
+    sorted.into_iter().partition(|lease| last.replace(lease.key()) != Some(lease.key()))
 }

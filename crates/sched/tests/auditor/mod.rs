@@ -41,6 +41,8 @@ pub(crate) struct Case {
     pub(crate) fails: f64,
     pub(crate) slow: f64,
     pub(crate) passes: u32,
+    /// Chance that a layer is given up half-way.
+    pub(crate) cancels: f64,
 }
 
 /// What came of it.
@@ -140,7 +142,7 @@ impl World<'_> {
     fn run(&mut self, scheduler: &mut Scheduler) {
         for pass in 0..self.case.passes {
             let phase = if pass == 0 { Phase::Prefill } else { Phase::Decode };
-            for layer in 0..self.case.layers {
+            'layers: for layer in 0..self.case.layers {
                 self.now += Nanos::from_us(self.random.f64() * 30.0);
                 if !self.deliver_until_now(scheduler) {
                     return;
@@ -149,7 +151,12 @@ impl World<'_> {
                 let routed_at = self.now;
                 self.on_routed(scheduler, layer, phase, &loads);
                 let bound = self.bound(scheduler, layer, phase);
+                let cancelled = self.random.f64() < self.case.cancels;
                 while !scheduler.layer_is_done() {
+                    if cancelled && self.random.f64() < 0.3 {
+                        self.cancel(scheduler, &loads);
+                        continue 'layers;
+                    }
                     if !self.step(scheduler) {
                         return;
                     }
@@ -158,6 +165,26 @@ impl World<'_> {
                 self.outcome.layers.push((self.now - routed_at, bound));
             }
         }
+    }
+
+    /// Waits for running computations, then gives the layer up.
+    fn cancel(&mut self, scheduler: &mut Scheduler, loads: &BTreeMap<u16, u32>) {
+        let all: Vec<_> = std::mem::take(&mut self.events).into_sorted_vec();
+        for Reverse((at, sequence, event)) in all.into_iter().rev() {
+            match event {
+                Event::Computed(key, unit) => {
+                    self.now = self.now.max(at);
+                    self.busy.remove(&unit);
+                    scheduler.on_computed(self.now, key, unit);
+                }
+                Event::Loaded(..) => self.events.push(Reverse((at, sequence, event))),
+            }
+        }
+        scheduler.abandon_layer();
+        assert!(scheduler.layer_is_done());
+        self.computed.clear();
+        self.outcome.pairs_routed -= loads.values().map(|&t| u64::from(t)).sum::<u64>();
+        self.carry_out(scheduler);
     }
 
     /// A random routing: `tokens` tokens with `top_k` distinct experts each.

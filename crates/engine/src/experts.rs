@@ -1,0 +1,156 @@
+//! Expert bytes of one session: arenas, the disk, and which expert lies where. Does
+//! what the drive loop says; chooses nothing.
+
+use motley_model::{LayerExperts, Matrix, ModelSpec, Part};
+use motley_store::{
+    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, FileMode, Files,
+    FilesError, FilledExpert, Measured, Priority, Reader, Request, Tag, Wanted, choose,
+};
+use motley_trace::ExpertKey;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Reads in flight: four saturate the drives measured (docs/decisions/0004).
+pub(crate) const READS_IN_FLIGHT: u32 = 4;
+/// Time to find out which way of reading is faster here.
+const PROBE_TIME: Duration = Duration::from_millis(150);
+
+/// Why expert bytes cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpertsError {
+    /// A model file cannot be opened.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The address space for the slots was refused.
+    #[error(transparent)]
+    Arena(#[from] ArenaError),
+    /// No way to read works.
+    #[error(transparent)]
+    Reader(#[from] ChooseError),
+}
+
+/// A load that has ended: the expert, and why it failed if it did.
+pub(crate) struct Landed {
+    pub(crate) key: ExpertKey,
+    pub(crate) error: Option<String>,
+}
+
+/// The experts of one model and the memory some of them are in.
+pub(crate) struct Experts {
+    /// Matrices only: biases and scales are dense weights to llama.cpp.
+    layers: Vec<Option<LayerExperts>>,
+    arenas: BTreeMap<Matrix, Arena>,
+    reader: Reader,
+    disk: Measured,
+    filled: HashMap<ExpertKey, FilledExpert>,
+}
+
+impl Experts {
+    /// Room for `slots` experts; the disk is measured for a moment.
+    pub(crate) fn open(
+        spec: &ModelSpec,
+        paths: &[PathBuf],
+        slots: u32,
+    ) -> Result<Self, ExpertsError> {
+        let files = Arc::new(Files::open(paths, FileMode::DirectIfPossible)?);
+        let layers = weights_only(spec);
+        let mut arenas = BTreeMap::new();
+        for (matrix, bytes) in matrix_bytes(&layers) {
+            let shape = ArenaSpec::for_matrix(bytes as usize, files.alignment(), slots);
+            arenas.insert(matrix, Arena::new(shape)?);
+        }
+        let choice = choose(&files, READS_IN_FLIGHT, PROBE_TIME, 0)?;
+        let (reader, disk) = (choice.reader, choice.chosen);
+        Ok(Self { layers, arenas, reader, disk, filled: HashMap::new() })
+    }
+
+    /// Starts reading an expert; `false` when no slot is free or the model has no such expert.
+    pub(crate) fn load(&mut self, key: ExpertKey, priority: Priority) -> bool {
+        let Some(Some(layer)) = self.layers.get(usize::from(key.layer)) else { return false };
+        let arenas = &self.arenas;
+        let lease = ExpertLease::from_arenas(&layer.tensors, |tensor| arenas.get(&tensor.matrix));
+        let Some(lease) = lease else { return false };
+        let wanted = Wanted { tag: tag(key), priority, layer, expert: u32::from(key.expert) };
+        match Request::for_expert(wanted, lease, self.reader.files()) {
+            Ok(request) => self.reader.submit([request]),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Waits for the next load to end; `None` when none is under way.
+    pub(crate) fn wait(&mut self) -> Option<Landed> {
+        let completion = self.reader.wait(None)?;
+        Some(self.land(completion))
+    }
+
+    /// A load that has ended already.
+    pub(crate) fn poll(&mut self) -> Option<Landed> {
+        let completion = self.reader.poll()?;
+        Some(self.land(completion))
+    }
+
+    /// The bytes of an expert that has been loaded.
+    pub(crate) fn get(&self, key: ExpertKey) -> Option<&FilledExpert> {
+        self.filled.get(&key)
+    }
+
+    /// Gives an expert's slots back (once nobody computes with them).
+    pub(crate) fn release(&mut self, key: ExpertKey) {
+        self.filled.remove(&key);
+    }
+
+    /// What the disk has done.
+    pub(crate) fn counters(&self) -> Counters {
+        self.reader.counters()
+    }
+
+    /// What the disk was measured to do.
+    pub(crate) fn disk(&self) -> &Measured {
+        &self.disk
+    }
+
+    fn land(&mut self, completion: Completion) -> Landed {
+        let key = ExpertKey::new((completion.tag.0 >> 16) as u16, completion.tag.0 as u16);
+        let error = match completion.outcome {
+            Ok(filled) => {
+                self.filled.insert(key, filled);
+                None
+            }
+            Err(failed) => Some(failed.error.to_string()),
+        };
+        Landed { key, error }
+    }
+}
+
+/// Bytes one slot takes in all arenas together, page rounding included: what a
+/// budget divides by.
+pub(crate) fn slot_bytes(spec: &ModelSpec) -> u64 {
+    const PAGE: u64 = 4096;
+    let aligned = |bytes: u64| (bytes + PAGE).next_multiple_of(PAGE);
+    matrix_bytes(&weights_only(spec)).values().map(|&bytes| aligned(bytes)).sum()
+}
+
+fn tag(key: ExpertKey) -> Tag {
+    Tag(u64::from(key.layer) << 16 | u64::from(key.expert))
+}
+
+fn weights_only(spec: &ModelSpec) -> Vec<Option<LayerExperts>> {
+    let mut layers = spec.layers.clone();
+    for layer in layers.iter_mut().flatten() {
+        layer.tensors.retain(|tensor| tensor.part == Part::Weight);
+    }
+    layers
+}
+
+/// The largest matrix of each kind over all layers: quantisation may differ by layer.
+fn matrix_bytes(layers: &[Option<LayerExperts>]) -> BTreeMap<Matrix, u64> {
+    let mut largest = BTreeMap::new();
+    for tensor in layers.iter().flatten().flat_map(|layer| &layer.tensors) {
+        let bytes = largest.entry(tensor.matrix).or_insert(0);
+        *bytes = tensor.stride_bytes.max(*bytes);
+    }
+    largest
+}

@@ -1,0 +1,116 @@
+//! What goes into the scheduler and what comes out: routing, actions, limits, counts. Data only.
+
+use motley_trace::ExpertKey;
+
+use super::places::{Place, Purpose};
+use crate::cache::{Routed, SlotId};
+use crate::prefetch::Prediction;
+use crate::work::{Phase, Share, Unit};
+
+/// Named limits of one scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Transfers handed out and not yet reported back.
+    pub loads_in_flight: u16,
+    /// Buffers beside the cache for experts that do not stay; at least 1.
+    pub staging_slots: u16,
+    /// How many of them guesses may hold; at least one is always left for demand.
+    pub prefetch_slots: u16,
+    /// Attempts at loading one expert before it is computed at home or given up.
+    pub load_attempts: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { loads_in_flight: 2, staging_slots: 8, prefetch_slots: 6, load_attempts: 8 }
+    }
+}
+
+/// What the driver is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Bring (a part of) an expert to a place in the fast tier.
+    Load {
+        /// The expert.
+        key: ExpertKey,
+        /// The part of it.
+        share: Share,
+        /// Where to.
+        place: Place,
+        /// Demanded or guessed.
+        purpose: Purpose,
+    },
+    /// Compute (a part of) an expert for the tokens routed to it.
+    Compute {
+        /// The expert.
+        key: ExpertKey,
+        /// The part of it.
+        share: Share,
+        /// Who computes.
+        unit: Unit,
+        /// Where its bytes are; `None` on a home unit, which has them.
+        place: Option<Place>,
+        /// Tokens routed to it.
+        tokens: u32,
+        /// Tokens of the pass when the lane has to pay its entry for this layer first.
+        enters: Option<u32>,
+    },
+    /// Two buffers of the fast tier change roles; no bytes move.
+    Exchange {
+        /// Expert whose buffer becomes a cache slot.
+        key: ExpertKey,
+        /// Its staging buffer so far, free afterwards.
+        staging: u16,
+        /// The slot.
+        slot: SlotId,
+    },
+    /// The expert's bytes at this place are no longer needed.
+    Release {
+        /// The expert.
+        key: ExpertKey,
+        /// Where it was.
+        place: Place,
+    },
+}
+
+/// One routed layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Routing<'a> {
+    /// Layer, tokens, experts, loads and scores.
+    pub routed: Routed<'a>,
+    /// Prefill or decode.
+    pub phase: Phase,
+    /// Loads expected of the coming layers; may be empty.
+    pub predictions: &'a [Prediction],
+}
+
+/// An expert could not be loaded and has no home unit to compute it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expert {key} could not be loaded in {attempts} attempts and cannot be computed in place")]
+pub struct LoadLost {
+    /// The expert.
+    pub key: ExpertKey,
+    /// How often it was tried.
+    pub attempts: u16,
+}
+
+/// Counts since the beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Routed experts over all layers.
+    pub lookups: u64,
+    /// Of them in a cache slot when routed.
+    pub hits: u64,
+    /// Of them in a staging buffer when routed, thanks to a guess.
+    pub guessed_hits: u64,
+    /// Demanded transfers handed out, repetitions included.
+    pub demand_loads: u64,
+    /// Guessed transfers handed out.
+    pub guessed_loads: u64,
+    /// Transfers that failed.
+    pub failed_loads: u64,
+    /// Experts or parts computed at home.
+    pub home_computes: u64,
+    /// Experts or parts computed on the fast unit.
+    pub fast_computes: u64,
+}

@@ -1,0 +1,27 @@
+//! `motley-store`: expert bytes and who may touch them. Reads ranges of a model's files into
+//! slots of memory and lends those out; never chooses what to read, keep or evict.
+//!
+//! Modules, in reading order:
+//! * `memory`: anonymous mappings.
+//! * [`arena`]: slots of one shape; leases as types.
+//! * [`expert`]: the slots of one expert, held together.
+//! * [`counters`]: figures of the disk.
+//! * [`read`]: requests in, filled slots out; io_uring or a pool of threads.
+
+#![allow(clippy::disallowed_methods, reason = "a hand: it may own threads and read the clock")]
+
+pub mod arena;
+pub mod counters;
+pub mod expert;
+mod memory;
+pub mod read;
+
+pub use arena::{Arena, ArenaError, ArenaSpec, Filled, MAX_SLOTS, SlotLease};
+pub use counters::Counters;
+pub use expert::{ExpertLease, ExpertSlot, FilledExpert};
+pub use memory::HugePages;
+pub use read::{
+    Backend, Choice, ChooseError, Completion, FaultPlan, FileMode, Files, FilesError, Measured,
+    Piece, Priority, ReadError, ReadFailed, Reader, ReaderError, ReaderOptions, Request, Tag,
+    Wanted, choose,
+};

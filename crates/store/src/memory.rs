@@ -1,0 +1,109 @@
+//! Anonymous memory from the operating system, given back page by page. Knows nothing of
+//! slots; the one place that maps and unmaps.
+
+use std::ffi::c_void;
+use std::io;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+/// Whether the system may back a mapping with 2 MiB pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HugePages {
+    /// Ordinary pages: memory is used and given back exactly per slot.
+    Refuse,
+    /// Ask for huge pages: fewer faults and TLB misses, but memory comes in steps of 2 MiB.
+    #[default]
+    Ask,
+}
+
+/// One private anonymous mapping, zero until written, not counted before that.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len_bytes: usize,
+    huge: HugePages,
+}
+
+// SAFETY: a mapping is plain memory of the process; who may touch which part of it is decided
+// by the leases of its owner, not by the thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; `Mapping` itself hands out only an address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Reserves `len_bytes` of page-aligned address space; pages come when first written.
+    pub(crate) fn reserve(len_bytes: usize, huge: HugePages) -> io::Result<Self> {
+        let len_bytes = len_bytes.max(1);
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new anonymous mapping at an address the kernel picks aliases nothing.
+        let base = unsafe { rustix::mm::mmap_anonymous(null_mut(), len_bytes, protection, flags)? };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Self { base, len_bytes, huge };
+        mapping.advise(0, len_bytes, huge.advice());
+        mapping.advise(0, len_bytes, Advice::LinuxDontDump);
+        Ok(mapping)
+    }
+
+    /// First byte, aligned to a page.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Gives the pages of a range (whole pages) back; they read as zero afterwards. The range
+    /// gets no huge pages until [`Mapping::restore`], or the system's own collapsing of small
+    /// pages would bring the memory back unasked.
+    ///
+    /// # Safety
+    /// The range lies in the mapping and nobody reads or writes it during the call or relies on
+    /// what it held.
+    pub(crate) unsafe fn discard(&self, offset: usize, len_bytes: usize) {
+        debug_assert!(offset + len_bytes <= self.len_bytes);
+        if self.huge == HugePages::Ask {
+            self.advise(offset, len_bytes, HugePages::Refuse.advice());
+        }
+        // SAFETY: inside the mapping, and unused, as the caller vouches.
+        let done = unsafe {
+            let start = self.base.as_ptr().add(offset).cast::<c_void>();
+            rustix::mm::madvise(start, len_bytes, Advice::LinuxDontNeed)
+        };
+        debug_assert!(done.is_ok(), "{done:?}");
+    }
+
+    /// Lets a range that was discarded have huge pages again.
+    pub(crate) fn restore(&self, offset: usize, len_bytes: usize) {
+        if self.huge == HugePages::Ask {
+            self.advise(offset, len_bytes, self.huge.advice());
+        }
+    }
+
+    /// Advice is a wish: a kernel built without huge pages refuses, and nothing is lost.
+    fn advise(&self, offset: usize, len_bytes: usize, advice: Advice) {
+        debug_assert!(offset + len_bytes <= self.len_bytes);
+        debug_assert!(!matches!(advice, Advice::LinuxDontNeed));
+        // SAFETY: inside the mapping; the advice given here changes what backs memory, never
+        // what it holds.
+        unsafe {
+            let start = self.base.as_ptr().add(offset).cast::<c_void>();
+            let _ = rustix::mm::madvise(start, len_bytes, advice);
+        }
+    }
+}
+
+impl HugePages {
+    fn advice(self) -> Advice {
+        match self {
+            Self::Ask => Advice::LinuxHugepage,
+            Self::Refuse => Advice::LinuxNoHugepage,
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that was mapped; the owner lives as long as its leases.
+        let done = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len_bytes) };
+        debug_assert!(done.is_ok(), "{done:?}");
+    }
+}

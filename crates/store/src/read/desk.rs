@@ -1,0 +1,276 @@
+//! All requests under way, between the caller and the threads of a backend: validates,
+//! hands out chunks, retries once, completes. Does no I/O but one `fstat` per completion.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::faulty::{Fault, FaultPlan, Faults};
+use super::files::Files;
+use super::job::{Chunk, Job, JobId};
+use super::queue::Queue;
+use super::target::Landed;
+use super::{Completion, Piece, ReadError, Request, Tag};
+use crate::counters::{BusyClock, Counters};
+
+/// Reads after the first that a chunk may have.
+const RETRIES_MAX: u32 = 1;
+
+pub(crate) struct Desk {
+    files: Arc<Files>,
+    faults: Option<Faults>,
+    state: Mutex<State>,
+    /// Signalled for threads that wait for chunks.
+    work: Condvar,
+    /// Signalled for callers that wait for completions.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: HashMap<JobId, Job>,
+    next_id: JobId,
+    /// Jobs with chunks left to hand out.
+    queue: Queue<JobId>,
+    /// Chunks to be read a second time, before everything else.
+    again: VecDeque<Chunk>,
+    /// Jobs taken out of `jobs` whose completion is being made.
+    finishing: usize,
+    completed: VecDeque<Completion>,
+    busy: BusyClock,
+    counters: Counters,
+    closed: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(files: Arc<Files>, faults: Option<FaultPlan>) -> Self {
+        Self {
+            files,
+            faults: faults.map(Faults::new),
+            state: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    pub(crate) fn submit(&self, requests: impl IntoIterator<Item = Request>) {
+        let jobs: Vec<Job> = requests.into_iter().map(|request| self.job(request)).collect();
+        let mut state = self.state();
+        for mut job in jobs {
+            if job.is_complete() {
+                state.complete(job);
+                continue;
+            }
+            let id = state.next_id;
+            state.next_id += 1;
+            state.queue.push(id, job.priority);
+            state.jobs.insert(id, job);
+        }
+        self.work.notify_all();
+        self.done.notify_all();
+    }
+
+    pub(crate) fn poll(&self) -> Option<Completion> {
+        self.state().completed.pop_front()
+    }
+
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Option<Completion> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut state = self.state();
+        loop {
+            if let Some(completion) = state.completed.pop_front() {
+                return Some(completion);
+            }
+            if state.jobs.is_empty() && state.finishing == 0 {
+                return None;
+            }
+            state = match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                None => self.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return None,
+                Some(left) => {
+                    self.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    pub(crate) fn cancel(&self, tag: Tag) -> Option<Request> {
+        let mut state = self.state();
+        let id = state.find(tag).filter(|id| !state.jobs[id].began())?;
+        state.queue.remove(id);
+        state.counters.cancelled += 1;
+        self.done.notify_all();
+        state.jobs.remove(&id).map(Job::into_request)
+    }
+
+    pub(crate) fn promote(&self, tag: Tag) -> bool {
+        let mut state = self.state();
+        let Some(id) = state.find(tag) else { return false };
+        state.queue.promote(id);
+        if let Some(job) = state.jobs.get_mut(&id) {
+            job.priority = super::Priority::Demand;
+        }
+        true
+    }
+
+    pub(crate) fn under_way(&self) -> usize {
+        let state = self.state();
+        state.jobs.len() + state.finishing + state.completed.len()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let state = self.state();
+        Counters { busy: state.busy.total(), ..state.counters }
+    }
+
+    /// No more chunks are handed out.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+        self.work.notify_all();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// The next chunk to read, if there is one now.
+    pub(crate) fn try_take(&self) -> Option<Chunk> {
+        self.state().take()
+    }
+
+    /// The next chunk to read; `None` when the desk is closed.
+    pub(crate) fn take(&self) -> Option<Chunk> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(chunk) = state.take() {
+                return Some(chunk);
+            }
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// What a test wants to go wrong with this read.
+    pub(crate) fn fault(&self, chunk: &Chunk) -> Option<Fault> {
+        self.faults.as_ref()?.next(chunk.file, chunk.offset)
+    }
+
+    /// A read came back. Its memory is not touched by the system any more.
+    pub(crate) fn land(&self, mut chunk: Chunk, landed: Landed) {
+        let mut state = self.state();
+        state.busy.end();
+        state.count(&landed);
+        if landed.error.is_some() && chunk.attempt < RETRIES_MAX && !state.closed {
+            chunk.attempt += 1;
+            state.counters.retries += 1;
+            state.again.push_back(chunk);
+            self.work.notify_one();
+            return;
+        }
+        let id = chunk.job;
+        let Some(job) = state.jobs.get_mut(&id) else { return };
+        job.land(landed.into_result(&chunk, &self.files));
+        if !job.all_handed_out() {
+            return;
+        }
+        let complete = job.is_complete();
+        state.queue.remove(id);
+        if complete && let Some(job) = state.jobs.remove(&id) {
+            state.finishing += 1;
+            drop(state);
+            self.finish(job);
+        }
+    }
+
+    /// Checks that the bytes are the model's, outside the lock as a file server may be slow, and
+    /// tells the caller.
+    fn finish(&self, mut job: Job) {
+        let changed = job.files().filter_map(|file| self.files.get(file)).find(|f| !f.unchanged());
+        if let Some(file) = changed {
+            job.fail(ReadError::Changed { path: file.path.clone() });
+        }
+        let mut state = self.state();
+        state.finishing -= 1;
+        state.complete(job);
+        self.done.notify_all();
+    }
+
+    fn job(&self, request: Request) -> Job {
+        let refused = request.pieces.iter().find_map(|piece| self.refusal(piece));
+        let mut job = Job::new(request);
+        if let Some(error) = refused {
+            job.fail(error);
+        }
+        job
+    }
+
+    fn refusal(&self, piece: &Piece) -> Option<ReadError> {
+        let Piece { range, slot, at_bytes, .. } = piece;
+        let Some(file) = self.files.get(range.file) else {
+            return Some(ReadError::NoSuchFile { file: range.file });
+        };
+        let (offset, len_bytes) = (range.offset, range.len_bytes);
+        if offset.checked_add(len_bytes).is_none_or(|end| end > file.len_bytes()) {
+            return Some(ReadError::BeyondEnd { path: file.path.clone(), offset, len_bytes });
+        }
+        let slot_bytes = slot.arena().slot_bytes();
+        let end = (*at_bytes as u64).checked_add(len_bytes);
+        end.is_none_or(|end| end > slot_bytes as u64).then_some(ReadError::DoesNotFit {
+            at_bytes: *at_bytes,
+            len_bytes,
+            slot_bytes,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Option<Chunk> {
+        if self.closed {
+            return None;
+        }
+        let chunk = self.again.pop_front().or_else(|| self.next_chunk())?;
+        self.busy.begin();
+        Some(chunk)
+    }
+
+    fn next_chunk(&mut self) -> Option<Chunk> {
+        let id = self.queue.first()?;
+        let job = self.jobs.get_mut(&id)?;
+        let chunk = job.next_chunk(id);
+        if job.all_handed_out() {
+            self.queue.remove(id);
+        }
+        chunk
+    }
+
+    fn find(&self, tag: Tag) -> Option<JobId> {
+        self.jobs.iter().find(|(_, job)| job.tag == tag).map(|(id, _)| *id)
+    }
+
+    fn count(&mut self, landed: &Landed) {
+        self.counters.reads += 1;
+        self.counters.device_bytes += landed.device_bytes as u64;
+        self.counters.copied_reads += u64::from(landed.copied);
+    }
+
+    fn complete(&mut self, job: Job) {
+        let bytes = job.len_bytes();
+        let completion = job.into_completion();
+        self.counters.requests += 1;
+        match completion.outcome {
+            Ok(_) => self.counters.bytes += bytes,
+            Err(_) => self.counters.errors += 1,
+        }
+        self.completed.push_back(completion);
+    }
+}

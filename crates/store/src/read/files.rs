@@ -1,0 +1,197 @@
+//! The model's files as the reader opens them: direct where the filesystem allows it,
+//! buffered always, with the alignment each wants and the identity it had when opened.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
+
+use crate::memory::{HugePages, Mapping};
+
+/// Alignment assumed where the kernel does not say (before Linux 6.1, or by the filesystem):
+/// the largest logical block of a disk in use.
+const ALIGNMENT_UNKNOWN_BYTES: usize = 4096;
+
+/// Largest alignment taken at its word; beyond it the file is read buffered.
+pub(crate) const ALIGNMENT_MAX_BYTES: usize = 64 << 10;
+
+/// How files shall be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileMode {
+    /// Past the page cache (`O_DIRECT`), file by file; buffered where that is refused.
+    #[default]
+    DirectIfPossible,
+    /// Through the page cache, which is told to forget each range after it was read.
+    Buffered,
+}
+
+/// Why the files could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilesError {
+    /// A file cannot be opened or described.
+    #[error("{}: cannot be opened for reading experts", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// Files in the model's order.
+#[derive(Debug)]
+pub struct Files {
+    files: Vec<ModelFile>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub(crate) struct ModelFile {
+    pub(crate) path: PathBuf,
+    /// `None` where the filesystem refuses.
+    pub(crate) direct: Option<DirectFile>,
+    pub(crate) buffered: File,
+    identity: Identity,
+}
+
+/// A file opened with `O_DIRECT`.
+#[derive(Debug)]
+pub(crate) struct DirectFile {
+    pub(crate) file: File,
+    /// Memory addresses must be multiples of this.
+    pub(crate) memory_alignment: usize,
+    /// Offsets and lengths must be multiples of this.
+    pub(crate) offset_alignment: usize,
+}
+
+/// What changes when somebody writes into a file or truncates it. A file replaced by rename
+/// keeps its bytes for us, and its identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    len_bytes: u64,
+    modified_s: i64,
+    modified_ns: i64,
+}
+
+impl Files {
+    /// Opens all of `paths`, in the order of the model's file indexes.
+    pub fn open<P: AsRef<Path>>(paths: &[P], mode: FileMode) -> Result<Self, FilesError> {
+        let open = |path: &P| {
+            let path = path.as_ref();
+            ModelFile::open(path, mode)
+                .map_err(|source| FilesError::Open { path: path.to_owned(), source })
+        };
+        Ok(Self { files: paths.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether every file is read past the page cache.
+    pub fn all_direct(&self) -> bool {
+        self.files.iter().all(|file| file.direct.is_some())
+    }
+
+    /// The alignment that suits all files, a power of two; 1 if none is read directly.
+    pub fn alignment(&self) -> usize {
+        let direct = self.files.iter().filter_map(|file| file.direct.as_ref());
+        direct.map(|d| d.offset_alignment.max(d.memory_alignment)).max().unwrap_or(1)
+    }
+
+    /// Where in a slot the bytes of expert slices should begin so that reads land in place: the
+    /// same for all experts of a tensor when its stride is a multiple of the alignment, else 0
+    /// (then reads are copied). `base_offset` and `stride_bytes` as in `ExpertTensor`.
+    pub fn landing(&self, base_offset: u64, stride_bytes: u64) -> usize {
+        let alignment = self.alignment() as u64;
+        match stride_bytes.is_multiple_of(alignment) {
+            true => (base_offset % alignment) as usize,
+            false => 0,
+        }
+    }
+
+    /// Bytes of file `index` when it was opened.
+    pub fn len_bytes(&self, index: usize) -> Option<u64> {
+        self.files.get(index).map(|file| file.identity.len_bytes)
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&ModelFile> {
+        self.files.get(index)
+    }
+}
+
+impl ModelFile {
+    fn open(path: &Path, mode: FileMode) -> io::Result<Self> {
+        let buffered = File::open(path)?;
+        let identity = Identity::of(&buffered.metadata()?);
+        // Experts lie where routing sends us: reading ahead would fetch bytes nobody asked for.
+        let _ = rustix::fs::fadvise(&buffered, 0, None, Advice::Random);
+        let direct = match mode {
+            FileMode::DirectIfPossible => DirectFile::open(path, &buffered),
+            FileMode::Buffered => None,
+        };
+        Ok(Self { path: path.to_owned(), direct, buffered, identity })
+    }
+
+    /// Whether the file still is what was opened. One system call of about a microsecond.
+    pub(crate) fn unchanged(&self) -> bool {
+        self.buffered.metadata().is_ok_and(|now| Identity::of(&now) == self.identity)
+    }
+
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.identity.len_bytes
+    }
+
+    /// Has the page cache forget a range, whole pages around it too.
+    pub(crate) fn forget(&self, offset: u64, len_bytes: usize) {
+        let page = rustix::param::page_size() as u64;
+        let start = offset - offset % page;
+        let end = (offset + len_bytes as u64).next_multiple_of(page);
+        let len = std::num::NonZeroU64::new(end - start);
+        let _ = rustix::fs::fadvise(&self.buffered, start, len, Advice::DontNeed);
+    }
+}
+
+impl DirectFile {
+    /// `None` where the filesystem refuses direct reads, at opening or at the first read.
+    fn open(path: &Path, buffered: &File) -> Option<Self> {
+        let (memory_alignment, offset_alignment) = direct_alignment(buffered)?;
+        let flags = OFlags::DIRECT.bits() as i32;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        let same = file.metadata().ok()?.ino() == buffered.metadata().ok()?.ino();
+        let direct = Self { file, memory_alignment, offset_alignment };
+        (same && direct.can_read()).then_some(direct)
+    }
+
+    fn can_read(&self) -> bool {
+        let len = self.offset_alignment.max(self.memory_alignment);
+        let Ok(memory) = Mapping::reserve(len, HugePages::Refuse) else { return false };
+        // SAFETY: a fresh mapping of `len` zeroed bytes that only this function knows.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(memory.base().as_ptr(), len) };
+        self.file.read_at(buffer, 0).is_ok()
+    }
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            len_bytes: metadata.len(),
+            modified_s: metadata.mtime(),
+            modified_ns: metadata.mtime_nsec(),
+        }
+    }
+}
+
+/// Alignment of memory and of offsets; `None` if the filesystem says that it has no direct reads.
+fn direct_alignment(file: &File) -> Option<(usize, usize)> {
+    let unknown = (ALIGNMENT_UNKNOWN_BYTES, ALIGNMENT_UNKNOWN_BYTES);
+    let wanted = StatxFlags::DIOALIGN;
+    let Ok(found) = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted) else {
+        return Some(unknown);
+    };
+    if found.stx_mask & wanted.bits() == 0 {
+        return Some(unknown);
+    }
+    let pair = (found.stx_dio_mem_align as usize, found.stx_dio_offset_align as usize);
+    let usable = |a: usize| a.is_power_of_two() && a <= ALIGNMENT_MAX_BYTES;
+    (usable(pair.0) && usable(pair.1)).then_some(pair)
+}

@@ -1,0 +1,100 @@
+//! What a caller asks for and gets back: leases go in with a request, and come out filled or
+//! inside the error.
+
+use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, Part};
+
+use super::files::Files;
+use super::{Priority, ReadError};
+use crate::arena::SlotLease;
+use crate::expert::{ExpertLease, FilledExpert};
+
+/// The caller's name for a request; unique among those under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub u64);
+
+/// One range of a file and the slot it goes into.
+#[derive(Debug)]
+pub struct Piece {
+    /// Which matrix of the expert.
+    pub matrix: Matrix,
+    /// Which part of it.
+    pub part: Part,
+    /// What to read.
+    pub range: FileRange,
+    /// Where to; the reader may overwrite the whole slot.
+    pub slot: SlotLease,
+    /// Where in the slot the data shall begin; [`Files::landing`] says what avoids a copy.
+    pub at_bytes: usize,
+}
+
+/// One expert to be read.
+#[derive(Debug)]
+pub struct Request {
+    /// Name in the completion.
+    pub tag: Tag,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// What is read; complete when all pieces are.
+    pub pieces: Vec<Piece>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Completion {
+    /// Its name.
+    pub tag: Tag,
+    /// The filled slots in the order of the pieces, or why not, with the leases.
+    pub outcome: Result<FilledExpert, ReadFailed>,
+}
+
+/// A request that failed, with everything that was in it.
+#[derive(Debug, thiserror::Error)]
+#[error("reading an expert failed")]
+pub struct ReadFailed {
+    /// Why; the first of its pieces that failed.
+    #[source]
+    pub error: ReadError,
+    /// The request; the bytes in its slots are undefined.
+    pub request: Request,
+}
+
+/// Which expert, and how urgently.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Name of the request.
+    pub tag: Tag,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Where the experts of its layer lie.
+    pub layer: &'a LayerExperts,
+    /// Its number in the layer.
+    pub expert: u32,
+}
+
+impl Request {
+    /// All ranges of one expert into `lease`, landing in place where `files` allow it; gives the
+    /// lease back if the layer has no such expert or the lease has other matrices.
+    pub fn for_expert(
+        wanted: Wanted<'_>,
+        lease: ExpertLease,
+        files: &Files,
+    ) -> Result<Self, ExpertLease> {
+        let ranges: Vec<_> = wanted.layer.ranges(wanted.expert).collect();
+        let fits = ranges.len() == lease.len()
+            && ranges.iter().zip(lease.iter()).all(|((tensor, _), (matrix, part, _))| {
+                (tensor.matrix, tensor.part) == (matrix, part)
+            });
+        if ranges.is_empty() || !fits {
+            return Err(lease);
+        }
+        let piece = |((tensor, range), (matrix, part, slot)): ((&ExpertTensor, _), _)| Piece {
+            matrix,
+            part,
+            range,
+            slot,
+            at_bytes: files.landing(tensor.base_offset, tensor.stride_bytes),
+        };
+        let pieces = ranges.into_iter().zip(lease.into_slots()).map(piece).collect();
+        Ok(Self { tag: wanted.tag, priority: wanted.priority, pieces })
+    }
+}

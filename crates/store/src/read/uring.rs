@@ -1,0 +1,163 @@
+//! The io_uring backend: one thread owns the ring, keeps it as full as allowed and lands what
+//! completes. No registered buffers: they would count against the locked-memory limit, which
+//! is 8 MiB on common systems.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use io_uring::{IoUring, opcode, types};
+use rustix::event::EventfdFlags;
+
+use super::desk::Desk;
+use super::job::Chunk;
+use super::target::{Staging, Target};
+use super::{AbortOnUnwind, Workers};
+
+/// `user_data` of the poll that wakes the thread; reads have their lane's number.
+const WAKE: u64 = u64::MAX;
+
+pub(super) struct Uring {
+    thread: Option<JoinHandle<()>>,
+    bell: Arc<OwnedFd>,
+}
+
+/// Starts the thread with a ring of `depth` lanes.
+pub(super) fn start(desk: Arc<Desk>, depth: u32) -> io::Result<Uring> {
+    let bell = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+    let bell = Arc::new(bell);
+    let ring = IoUring::new(depth + 1)?;
+    let mut probe = io_uring::Probe::new();
+    ring.submitter().register_probe(&mut probe)?;
+    if ![opcode::Read::CODE, opcode::PollAdd::CODE].into_iter().all(|op| probe.is_supported(op)) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let lanes = (0..depth).map(|_| Lane::new()).collect::<io::Result<Vec<_>>>()?;
+    let driver = Driver { desk, ring, bell: Arc::clone(&bell), lanes, in_flight: 0, armed: false };
+    let thread =
+        std::thread::Builder::new().name("store-uring".to_owned()).spawn(move || driver.run())?;
+    Ok(Uring { thread: Some(thread), bell })
+}
+
+impl Workers for Uring {
+    fn wake(&self) {
+        // Full means that a wake is pending already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Driver {
+    desk: Arc<Desk>,
+    ring: IoUring,
+    bell: Arc<OwnedFd>,
+    lanes: Vec<Lane>,
+    in_flight: u32,
+    armed: bool,
+}
+
+/// Room for one read in flight.
+struct Lane {
+    staging: Staging,
+    chunk: Option<Chunk>,
+}
+
+impl Lane {
+    fn new() -> io::Result<Self> {
+        Ok(Self { staging: Staging::new()?, chunk: None })
+    }
+}
+
+impl Driver {
+    fn run(mut self) {
+        let guard = AbortOnUnwind;
+        while !(self.desk.is_closed() && self.in_flight == 0) {
+            self.fill_lanes();
+            self.arm_bell();
+            self.enter();
+            self.reap();
+        }
+        std::mem::forget(guard);
+    }
+
+    fn fill_lanes(&mut self) {
+        while let Some(lane) = self.lanes.iter().position(|lane| lane.chunk.is_none()) {
+            let Some(chunk) = self.desk.try_take() else { return };
+            let target = Target::new(self.desk.files(), &chunk, &self.lanes[lane].staging);
+            let descriptor = types::Fd(target.descriptor().as_raw_fd());
+            let len = u32::try_from(target.len_bytes).expect("chunks are short");
+            let read = opcode::Read::new(descriptor, target.memory.as_ptr(), len)
+                .offset(target.offset)
+                .build()
+                .user_data(lane as u64);
+            // SAFETY: the memory belongs to a slot whose lease the desk keeps until `land`, or
+            // to the lane's staging buffer; the file lives as long as the desk. The thread does
+            // not end with a read in flight.
+            unsafe { self.push(&read) };
+            self.lanes[lane].chunk = Some(chunk);
+            self.in_flight += 1;
+        }
+    }
+
+    fn arm_bell(&mut self) {
+        if self.armed {
+            return;
+        }
+        let readable = rustix::event::PollFlags::IN.bits().into();
+        let poll = opcode::PollAdd::new(types::Fd(self.bell.as_fd().as_raw_fd()), readable);
+        // SAFETY: a poll touches no memory of ours, and the driver holds the bell.
+        unsafe { self.push(&poll.build().user_data(WAKE)) };
+        self.armed = true;
+    }
+
+    /// # Safety
+    /// What the entry points to stays valid until its completion was reaped.
+    unsafe fn push(&mut self, entry: &io_uring::squeue::Entry) {
+        // SAFETY: the caller vouches for the entry. The queue has an entry per lane and one
+        // for the bell, and every `enter` empties it, so there is room.
+        unsafe { self.ring.submission().push(entry) }.expect("an entry per lane and the bell");
+    }
+
+    /// Submits and sleeps until something completes.
+    fn enter(&mut self) {
+        while let Err(error) = self.ring.submit_and_wait(1) {
+            match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+                Some(rustix::io::Errno::INTR) => {}
+                Some(rustix::io::Errno::BUSY) => return,
+                Some(rustix::io::Errno::AGAIN | rustix::io::Errno::NOMEM) => {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                _ => panic!("io_uring_enter failed on a ring that worked: {error}"),
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Some(entry) = self.ring.completion().next() {
+            if entry.user_data() == WAKE {
+                self.armed = false;
+                let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
+                continue;
+            }
+            let lane = &mut self.lanes[entry.user_data() as usize];
+            let chunk = lane.chunk.take().expect("a lane completes once per read");
+            self.in_flight -= 1;
+            let result = match usize::try_from(entry.result()) {
+                Ok(bytes) => Ok(bytes),
+                Err(_) => Err(io::Error::from_raw_os_error(-entry.result())),
+            };
+            let result = match self.desk.fault(&chunk) {
+                Some(fault) => fault.apply(result),
+                None => result,
+            };
+            let landed = Target::new(self.desk.files(), &chunk, &lane.staging).land(&chunk, result);
+            self.desk.land(chunk, landed);
+        }
+    }
+}
