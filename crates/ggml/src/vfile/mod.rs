@@ -2,7 +2,7 @@
 //! `motley-model` followed by the tensors of one or several real files, of which
 //! some (the routed experts) are skipped and never read.
 //!
-//! llama.cpp takes a C `FILE*`; [`Stream`] is one that calls back into Rust.
+//! llama.cpp takes a C `FILE*`; `Stream` is one that calls back into Rust.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[path = "fopencookie.rs"]
