@@ -88,11 +88,49 @@ pub(crate) struct BackendInterface {
     pub(crate) graph_plan_free: Unused,
     pub(crate) graph_plan_update: Unused,
     pub(crate) graph_plan_compute: Unused,
-    pub(crate) graph_compute:
-        unsafe extern "C" fn(*mut Backend, *mut sys::ggml_cgraph) -> sys::ggml_status,
-    pub(crate) event_record: Unused,
+    pub(crate) graph_compute: GraphCompute,
+    pub(crate) event_record: Option<unsafe extern "C" fn(*mut Backend, *mut Event)>,
     pub(crate) event_wait: Unused,
     pub(crate) graph_optimize: Unused,
+}
+
+/// `enum ggml_status graph_compute(backend, graph)`.
+pub(crate) type GraphCompute =
+    unsafe extern "C" fn(*mut Backend, *mut sys::ggml_cgraph) -> sys::ggml_status;
+
+impl BackendInterface {
+    /// The three entries a synchronous backend must have; nothing optional.
+    pub(crate) fn synchronous(
+        get_name: unsafe extern "C" fn(*mut Backend) -> *const c_char,
+        free: unsafe extern "C" fn(*mut Backend),
+        graph_compute: GraphCompute,
+    ) -> Self {
+        Self {
+            get_name,
+            free,
+            set_tensor_async: None,
+            get_tensor_async: None,
+            set_tensor_2d_async: None,
+            get_tensor_2d_async: None,
+            cpy_tensor_async: None,
+            synchronize: None,
+            graph_plan_create: None,
+            graph_plan_free: None,
+            graph_plan_update: None,
+            graph_plan_compute: None,
+            graph_compute,
+            event_record: None,
+            event_wait: None,
+            graph_optimize: None,
+        }
+    }
+}
+
+/// `struct ggml_backend_event`.
+#[repr(C)]
+pub(crate) struct Event {
+    pub(crate) device: *mut Device,
+    pub(crate) context: *mut c_void,
 }
 
 /// `struct ggml_backend`: one stream of a device.
@@ -115,15 +153,16 @@ pub(crate) struct DeviceInterface {
     pub(crate) init_backend: unsafe extern "C" fn(*mut Device, *const c_char) -> *mut Backend,
     pub(crate) get_buffer_type:
         unsafe extern "C" fn(*mut Device) -> sys::ggml_backend_buffer_type_t,
-    pub(crate) get_host_buffer_type: Unused,
+    pub(crate) get_host_buffer_type:
+        Option<unsafe extern "C" fn(*mut Device) -> sys::ggml_backend_buffer_type_t>,
     pub(crate) buffer_from_host_ptr: Unused,
     pub(crate) supports_op: unsafe extern "C" fn(*mut Device, *const sys::ggml_tensor) -> bool,
     pub(crate) supports_buft:
         unsafe extern "C" fn(*mut Device, sys::ggml_backend_buffer_type_t) -> bool,
     pub(crate) offload_op: Unused,
-    pub(crate) event_new: Unused,
-    pub(crate) event_free: Unused,
-    pub(crate) event_synchronize: Unused,
+    pub(crate) event_new: Option<unsafe extern "C" fn(*mut Device) -> *mut Event>,
+    pub(crate) event_free: Option<unsafe extern "C" fn(*mut Device, *mut Event)>,
+    pub(crate) event_synchronize: Option<unsafe extern "C" fn(*mut Device, *mut Event)>,
 }
 
 /// `struct ggml_backend_device`.
@@ -182,6 +221,7 @@ mod tests {
         ("sizeof(struct ggml_backend)", size_of::<Backend>()),
         ("sizeof(struct ggml_backend_device_i)", size_of::<DeviceInterface>()),
         ("sizeof(struct ggml_backend_device)", size_of::<Device>()),
+        ("sizeof(struct ggml_backend_event)", size_of::<Event>()),
         ("sizeof(struct ggml_backend_reg_i)", size_of::<RegistryInterface>()),
         ("sizeof(struct ggml_backend_reg)", size_of::<Registry>()),
         (

@@ -174,24 +174,7 @@ pub(crate) unsafe extern "C" fn init_backend(
     let state = Box::into_raw(Box::new(State { executor, cpu, link }));
     Box::into_raw(Box::new(Backend {
         guid: &GUID,
-        iface: BackendInterface {
-            get_name,
-            free,
-            set_tensor_async: None,
-            get_tensor_async: None,
-            set_tensor_2d_async: None,
-            get_tensor_2d_async: None,
-            cpy_tensor_async: None,
-            synchronize: None,
-            graph_plan_create: None,
-            graph_plan_free: None,
-            graph_plan_update: None,
-            graph_plan_compute: None,
-            graph_compute,
-            event_record: None,
-            event_wait: None,
-            graph_optimize: None,
-        },
+        iface: BackendInterface::synchronous(get_name, free, graph_compute),
         device,
         context: state.cast(),
     }))

@@ -37,8 +37,7 @@ pub(crate) fn register() {
         let device = Box::into_raw(Box::new(device(registry)));
         // SAFETY: the registry has no device until here and nobody else sees it yet.
         unsafe { (*registry).context = device.cast() };
-        let seam =
-            Seam { reserved: reserve::buffer_type(device), rearranged: cpu::extra_buffer_types() };
+        let seam = Seam { reserved: reserve::buffer_type(), rearranged: cpu::extra_buffer_types() };
         // SAFETY: the tables match the pinned header (`abi`, tested) and are leaked.
         unsafe { sys::ggml_backend_register(registry.cast()) };
         seam

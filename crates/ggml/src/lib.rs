@@ -7,7 +7,8 @@
 //! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
 //! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
 //! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
-//! * `reserve`: expert weights as address space without bytes.
+//! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
+//!   met by the loader only.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
 //! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
 //!   llama.cpp's own nouns; [`cpu`]: its CPU backend; `log`: its log.
@@ -28,6 +29,7 @@ pub mod model;
 mod reserve;
 pub mod runtime;
 pub mod sampler;
+mod shelf;
 pub mod subset;
 pub mod threadpool;
 pub mod vfile;

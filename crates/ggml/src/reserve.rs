@@ -5,7 +5,8 @@
 //! The type is *not* a host type, so llama.cpp neither maps the file into it nor
 //! lets another backend touch it; only Motley's device accepts it.
 
-use crate::abi::{self, Buffer, BufferInterface, BufferType, BufferTypeInterface, Device};
+use crate::abi::{self, Buffer, BufferInterface, BufferType, BufferTypeInterface};
+use crate::shelf;
 use llama_cpp_sys_2 as sys;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
@@ -13,9 +14,11 @@ use std::ptr::null_mut;
 /// ggml's quantised kernels load whole vectors; this is the CPU buffer's own alignment.
 const ALIGNMENT_BYTES: usize = 64;
 
-/// Makes the buffer type for `device`; lives until the process ends, as ggml's do.
-pub(crate) fn buffer_type(device: *mut Device) -> *mut BufferType {
-    Box::into_raw(Box::new(BufferType {
+/// Makes the buffer type; lives until the process ends, as ggml's do. Its device is
+/// the [`crate::shelf`], which only the loader meets.
+pub(crate) fn buffer_type() -> *mut BufferType {
+    let device = shelf::device();
+    let buft = Box::into_raw(Box::new(BufferType {
         iface: BufferTypeInterface {
             get_name,
             alloc_buffer,
@@ -28,7 +31,10 @@ pub(crate) fn buffer_type(device: *mut Device) -> *mut BufferType {
         },
         device,
         context: null_mut(),
-    }))
+    }));
+    // SAFETY: the shelf was just made and is not shared yet.
+    unsafe { shelf::set_buffer_type(device, buft) };
+    buft
 }
 
 /// Whether `buffer` is one of ours.
