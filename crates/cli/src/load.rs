@@ -54,6 +54,10 @@ pub(crate) fn load(
     load: &LoadArgs,
     global: &Global,
 ) -> Result<Engine> {
+    if let Some(memory) = load.memory {
+        let (spec, _) = ModelSpec::open(model)?;
+        Budget::of(&spec, load.context, load.chunk).slots(memory)?;
+    }
     let options = engine_options(load, global.threads);
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {
@@ -95,8 +99,7 @@ fn chosen(spec: &ModelSpec, load: &LoadArgs, threads: u32) -> String {
     )
 }
 
-/// How many experts stay within the budget. A budget that is too small is refused
-/// when the session starts.
+/// How many experts stay within the budget, which has been found large enough.
 fn within(spec: &ModelSpec, load: &LoadArgs, memory: u64) -> String {
     let budget = Budget::of(spec, load.context, load.chunk);
     let kept = budget.slots(memory).unwrap_or(0);
@@ -105,7 +108,7 @@ fn within(spec: &ModelSpec, load: &LoadArgs, memory: u64) -> String {
         "{} in all, {kept} of {} experts stay in memory ({}), {rest}",
         HumanBytes(memory),
         budget.experts,
-        load.policy,
+        load.policy.name(),
     )
 }
 

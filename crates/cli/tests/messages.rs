@@ -76,3 +76,10 @@ fn bench_reports_ratios_of_pairs() {
     assert_eq!(report["delegated"], 0);
     assert!(report["phases"][1]["ratio"]["median"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn too_small_a_budget_says_what_is_needed_before_loading() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let text = error_of(&["run", model.to_str().unwrap(), "-p", "x", "--memory", "16M"]);
+    assert!(text.contains("16 MiB is too little") && text.contains("--context"), "{text}");
+}

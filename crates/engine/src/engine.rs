@@ -52,7 +52,7 @@ impl Default for EngineOptions {
             repack: true,
             threads: None,
             memory_bytes: None,
-            policy: PolicyChoice::Lru,
+            policy: PolicyChoice::default(),
         }
     }
 }

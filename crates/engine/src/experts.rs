@@ -43,6 +43,8 @@ pub(crate) struct Experts {
     layers: Vec<Option<LayerExperts>>,
     arenas: BTreeMap<Matrix, Arena>,
     reader: Reader,
+    /// What finding out about the disk has read.
+    probed: Counters,
     disk: Measured,
     filled: HashMap<ExpertKey, FilledExpert>,
 }
@@ -63,7 +65,8 @@ impl Experts {
         }
         let choice = choose(&files, READS_IN_FLIGHT, PROBE_TIME, 0)?;
         let (reader, disk) = (choice.reader, choice.chosen);
-        Ok(Self { layers, arenas, reader, disk, filled: HashMap::new() })
+        let probed = reader.counters();
+        Ok(Self { layers, arenas, reader, probed, disk, filled: HashMap::new() })
     }
 
     /// Starts reading an expert; `false` when no slot is free or the model has no such expert.
@@ -102,9 +105,9 @@ impl Experts {
         self.filled.remove(&key);
     }
 
-    /// What the disk has done.
+    /// What the disk has done for experts.
     pub(crate) fn counters(&self) -> Counters {
-        self.reader.counters()
+        self.reader.counters().since(&self.probed)
     }
 
     /// What the disk was measured to do.

@@ -26,6 +26,21 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// What was added after `earlier`, an older reading of the same reader.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            bytes: self.bytes - earlier.bytes,
+            device_bytes: self.device_bytes - earlier.device_bytes,
+            reads: self.reads - earlier.reads,
+            copied_reads: self.copied_reads - earlier.copied_reads,
+            retries: self.retries - earlier.retries,
+            errors: self.errors - earlier.errors,
+            requests: self.requests - earlier.requests,
+            cancelled: self.cancelled - earlier.cancelled,
+            busy: self.busy.saturating_sub(earlier.busy),
+        }
+    }
+
     /// Bytes delivered per second of busy time, in MB (10⁶); 0 before the first read.
     pub fn mb_per_s(&self) -> f64 {
         match self.busy.as_secs_f64() {

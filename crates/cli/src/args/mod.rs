@@ -108,7 +108,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
     /// Which experts stay in memory when not all can: lru, lfu, lfru, mrs, blend
-    #[arg(long, default_value = "lru", value_name = "NAME")]
+    #[arg(long, default_value = "blend", value_name = "NAME")]
     pub(crate) policy: PolicyChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement

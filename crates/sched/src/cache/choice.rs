@@ -74,6 +74,14 @@ impl PolicyChoice {
     }
 }
 
+/// `blend`: never far below the best, and it keeps hitting when less than one token's
+/// experts fit, where LRU hits nothing.
+impl Default for PolicyChoice {
+    fn default() -> Self {
+        Self::Blend(BlendParams { learning_rate: 0.02, succession: true })
+    }
+}
+
 impl fmt::Display for PolicyChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
