@@ -117,7 +117,7 @@ unsafe extern "C" fn get_description(_: *mut Device) -> *const c_char {
 }
 
 /// No memory of its own: zero means "none to report".
-unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, total: *mut usize) {
+pub(crate) unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, total: *mut usize) {
     // SAFETY: ggml passes two valid places.
     unsafe {
         *free = 0;
@@ -125,19 +125,28 @@ unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, total: *mut us
     }
 }
 
-unsafe extern "C" fn get_type(_: *mut Device) -> sys::ggml_backend_dev_type {
+pub(crate) unsafe extern "C" fn get_type(_: *mut Device) -> sys::ggml_backend_dev_type {
     sys::GGML_BACKEND_DEVICE_TYPE_ACCEL
 }
 
 unsafe extern "C" fn get_props(_: *mut Device, props: *mut sys::ggml_backend_dev_props) {
-    // SAFETY: ggml passes a valid place; all-zero is a valid `ggml_backend_dev_props`.
-    unsafe {
-        *props = std::mem::zeroed();
-        (*props).name = NAME.as_ptr();
-        (*props).description = DESCRIPTION.as_ptr();
-        (*props).type_ = sys::GGML_BACKEND_DEVICE_TYPE_ACCEL;
-        (*props).caps.mmap_support = true;
-    }
+    let mut told = accelerator_props(NAME, DESCRIPTION);
+    told.caps.mmap_support = true;
+    // SAFETY: ggml passes a valid place.
+    unsafe { *props = told };
+}
+
+/// An accelerator without memory of its own and without capabilities.
+pub(crate) fn accelerator_props(
+    name: &'static CStr,
+    description: &'static CStr,
+) -> sys::ggml_backend_dev_props {
+    // SAFETY: all-zero is a valid `ggml_backend_dev_props`.
+    let mut props: sys::ggml_backend_dev_props = unsafe { std::mem::zeroed() };
+    props.name = name.as_ptr();
+    props.description = description.as_ptr();
+    props.type_ = sys::GGML_BACKEND_DEVICE_TYPE_ACCEL;
+    props
 }
 
 unsafe extern "C" fn get_buffer_type(_: *mut Device) -> sys::ggml_backend_buffer_type_t {

@@ -17,7 +17,7 @@ const ALIGNMENT_BYTES: usize = 64;
 /// Makes the buffer type; lives until the process ends, as ggml's do. Its device is
 /// the [`crate::shelf`], which only the loader meets.
 pub(crate) fn buffer_type() -> *mut BufferType {
-    let device = shelf::device();
+    let device = shelf::new();
     let buft = Box::into_raw(Box::new(BufferType {
         iface: BufferTypeInterface {
             get_name,

@@ -7,6 +7,7 @@
 //! byte by byte: 7 s for 8 GB of experts that nobody reads.
 
 use crate::abi::{Backend, BackendInterface, BufferType, Device, DeviceInterface, Event};
+use crate::device;
 use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
@@ -14,13 +15,13 @@ use std::ptr::null_mut;
 const NAME: &CStr = c"MOTLEY_SHELF";
 
 /// A shelf; lives until the process ends.
-pub(crate) fn device() -> *mut Device {
+pub(crate) fn new() -> *mut Device {
     Box::into_raw(Box::new(Device {
         iface: DeviceInterface {
             get_name,
             get_description: get_name,
-            get_memory,
-            get_type,
+            get_memory: device::get_memory,
+            get_type: device::get_type,
             get_props,
             init_backend,
             get_buffer_type,
@@ -41,7 +42,7 @@ pub(crate) fn device() -> *mut Device {
 /// Names the shelf's default buffer type: the loader uploads only to a device's default.
 ///
 /// # Safety
-/// `device` comes from [`device`] and nobody else uses it yet.
+/// `device` comes from [`new`] and nobody else uses it yet.
 pub(crate) unsafe fn set_buffer_type(device: *mut Device, buft: *mut BufferType) {
     // SAFETY: by the caller.
     unsafe { (*device).context = buft.cast() };
@@ -51,30 +52,14 @@ unsafe extern "C" fn get_name(_: *mut Device) -> *const c_char {
     NAME.as_ptr()
 }
 
-unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, total: *mut usize) {
-    // SAFETY: ggml passes two valid places.
-    unsafe {
-        *free = 0;
-        *total = 0;
-    }
-}
-
-unsafe extern "C" fn get_type(_: *mut Device) -> sys::ggml_backend_dev_type {
-    sys::GGML_BACKEND_DEVICE_TYPE_ACCEL
-}
-
 /// What the loader asks for before it uploads in pieces.
 unsafe extern "C" fn get_props(_: *mut Device, props: *mut sys::ggml_backend_dev_props) {
-    // SAFETY: ggml passes a valid place; all-zero is a valid `ggml_backend_dev_props`.
-    unsafe {
-        *props = std::mem::zeroed();
-        (*props).name = NAME.as_ptr();
-        (*props).description = NAME.as_ptr();
-        (*props).type_ = sys::GGML_BACKEND_DEVICE_TYPE_ACCEL;
-        (*props).caps.async_ = true;
-        (*props).caps.host_buffer = true;
-        (*props).caps.events = true;
-    }
+    let mut told = device::accelerator_props(NAME, NAME);
+    told.caps.async_ = true;
+    told.caps.host_buffer = true;
+    told.caps.events = true;
+    // SAFETY: ggml passes a valid place.
+    unsafe { *props = told };
 }
 
 unsafe extern "C" fn get_buffer_type(device: *mut Device) -> sys::ggml_backend_buffer_type_t {
