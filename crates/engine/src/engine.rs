@@ -162,11 +162,6 @@ impl Engine {
         self.model.vocab_size()
     }
 
-    /// Context length the model was trained with.
-    pub fn trained_context(&self) -> u32 {
-        self.model.trained_context()
-    }
-
     /// The conversation as tokens, by the model's own template.
     pub fn chat_tokens(&self, messages: &[ChatMessage]) -> Result<Vec<i32>, ChatError> {
         let template = self.model.chat_template().ok_or(ChatError::NoTemplate)?;

@@ -63,11 +63,6 @@ impl Batch {
         self.raw.n_tokens == 0
     }
 
-    /// Tokens it can hold.
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     pub(crate) fn raw(&self) -> sys::llama_batch {
         self.raw
     }

@@ -250,12 +250,6 @@ impl ExpertMatrix<'_> {
         // SAFETY: the weight tensor is live as long as the model.
         unsafe { (*self.tensor).nb[2] }
     }
-
-    /// Number of stacked experts.
-    pub fn experts(&self) -> usize {
-        // SAFETY: the weight tensor is live as long as the model.
-        unsafe { (*self.tensor).ne[2] as usize }
-    }
 }
 
 impl ExpertMatrix<'_> {

@@ -154,12 +154,6 @@ impl Model {
         unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
     }
 
-    /// Context length the model was trained with.
-    pub fn trained_context(&self) -> u32 {
-        // SAFETY: the model is live.
-        unsafe { sys::llama_model_n_ctx_train(self.raw()).max(0) as u32 }
-    }
-
     /// The model's chat template (Jinja), if it carries one.
     pub fn chat_template(&self) -> Option<String> {
         // SAFETY: the string, when there is one, lives as long as the model.
