@@ -5,7 +5,8 @@ use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_engine::{
-    Budget, Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, unused_cpu_level,
+    Budget, Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, StreamingOptions,
+    unused_cpu_level,
 };
 use motley_model::{ModelSpec, Sizes};
 use std::path::Path;
@@ -21,7 +22,11 @@ pub(crate) fn engine_options(load: &LoadArgs, threads: Option<u32>) -> EngineOpt
         repack: !load.exact,
         threads,
         memory_bytes: load.memory,
-        policy: load.policy,
+        streaming: StreamingOptions {
+            policy: load.policy,
+            prefetch: load.prefetch,
+            ..StreamingOptions::default()
+        },
     }
 }
 

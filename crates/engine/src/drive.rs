@@ -6,11 +6,13 @@
 //! computation: each is reported as done when it is taken up, and all are computed
 //! before the loop waits for the disk. Loads go on meanwhile.
 
-use crate::experts::{Experts, Landed, READS_IN_FLIGHT};
+use crate::experts::{Experts, Landed};
+use crate::foresight::Foresight;
 use crate::routing::{Routed, RoutingWatcher};
 use crate::streaming::{StreamFigures, StreamStats};
 use motley_cost::Nanos;
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_sched::prefetch::Prediction;
 use motley_sched::{Action, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_store::{FilledExpert, Priority};
 use motley_trace::ExpertKey;
@@ -29,6 +31,10 @@ pub(crate) struct Drive {
 pub(crate) struct Streaming {
     pub(crate) scheduler: Scheduler,
     pub(crate) experts: Experts,
+    /// Scores and predictions, for a policy or prefetcher that looks at them.
+    pub(crate) foresight: Option<Foresight>,
+    /// Whether what is there is computed while the rest arrives.
+    pub(crate) overlap: bool,
     pub(crate) stats: Arc<StreamStats>,
     pub(crate) started: Instant,
     pub(crate) scratch: Scratch,
@@ -82,10 +88,11 @@ impl Streaming {
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
         self.take_landed()?;
-        self.on_routed(block);
+        self.on_routed(block, cpu)?;
         loop {
             let outcome = self.carry_out(block, cpu)?;
-            if outcome != ComputeOutcome::Done || self.scheduler.layer_is_done() {
+            let done = self.scheduler.layer_is_done() && self.scratch.ready.is_empty();
+            if outcome != ComputeOutcome::Done || done {
                 return Ok(outcome);
             }
             let begun = Instant::now();
@@ -104,8 +111,13 @@ impl Streaming {
         Ok(())
     }
 
-    fn on_routed(&mut self, block: &ExpertBlock<'_>) {
+    fn on_routed(&mut self, block: &ExpertBlock<'_>, cpu: &mut CpuUnit) -> Result<(), String> {
         self.scratch.count(block);
+        let (mut scores, mut predictions): (&[f32], &[Prediction]) = (&[], &[]);
+        if let Some(foresight) = &mut self.foresight {
+            foresight.look(block, &self.scratch.experts, cpu).map_err(|error| error.to_string())?;
+            (scores, predictions) = (foresight.scores(), foresight.predictions());
+        }
         let tokens = block.tokens() as u32;
         let routed = motley_sched::cache::Routed {
             layer: block.layer() as u16,
@@ -113,11 +125,12 @@ impl Streaming {
             experts: &self.scratch.experts,
             loads: &self.scratch.loads,
             weights: &[],
-            scores: &[],
+            scores,
         };
         let phase = if tokens > 1 { Phase::Prefill } else { Phase::Decode };
-        let now = self.now();
-        self.scheduler.on_routed(now, &Routing { routed, phase, predictions: &[] });
+        let now = Nanos(self.started.elapsed().as_nanos() as u64);
+        self.scheduler.on_routed(now, &Routing { routed, phase, predictions });
+        Ok(())
     }
 
     /// Does everything there is to do now: loads are started, what is ready is computed.
@@ -128,6 +141,9 @@ impl Streaming {
     ) -> Result<ComputeOutcome, String> {
         loop {
             match self.scheduler.poll_action(self.now()) {
+                None if !self.overlap && self.experts.under_way() => {
+                    return Ok(ComputeOutcome::Done);
+                }
                 None => return self.compute_ready(block, cpu),
                 Some(Action::Load { key, purpose, .. }) => {
                     let outcome = self.start_load(key, purpose, block, cpu)?;
@@ -196,7 +212,11 @@ impl Streaming {
     }
 
     fn figures(&self) -> StreamFigures {
-        StreamFigures { counts: self.scheduler.counts(), disk: self.experts.counters() }
+        StreamFigures {
+            counts: self.scheduler.counts(),
+            disk: self.experts.counters(),
+            foreseen: self.foresight.as_ref().map(Foresight::foreseen),
+        }
     }
 
     fn now(&self) -> Nanos {
@@ -226,6 +246,3 @@ impl Scratch {
         }
     }
 }
-
-/// Loads the scheduler may have under way: enough for the disk's queue.
-pub(crate) const LOADS_IN_FLIGHT: u16 = 2 * READS_IN_FLIGHT as u16;

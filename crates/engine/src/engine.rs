@@ -5,14 +5,13 @@ use crate::chat::{ChatError, ChatMessage, render_chat};
 use crate::drive::{Drive, Streaming};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
-use crate::streaming::{Budget, StreamStats, streaming};
+use crate::streaming::{Budget, StreamStats, StreamingOptions, streaming};
 use motley_ggml::{
     LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
     VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
-use motley_sched::cache::PolicyChoice;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,8 +40,8 @@ pub struct EngineOptions {
     /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
     /// every expert.
     pub memory_bytes: Option<u64>,
-    /// Which experts stay when not all can.
-    pub policy: PolicyChoice,
+    /// How experts are streamed, with [`Loading::OnDemand`].
+    pub streaming: StreamingOptions,
 }
 
 impl Default for EngineOptions {
@@ -52,7 +51,7 @@ impl Default for EngineOptions {
             repack: true,
             threads: None,
             memory_bytes: None,
-            policy: PolicyChoice::default(),
+            streaming: StreamingOptions::default(),
         }
     }
 }
@@ -180,6 +179,12 @@ impl Engine {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
     }
 
+    /// Model and pools, for a context of the caller's own.
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> (Arc<Model>, Pools) {
+        (Arc::clone(&self.model), self.pools.clone())
+    }
+
     fn start(
         &self,
         options: &SessionOptions,
@@ -203,7 +208,7 @@ impl Engine {
             Some(memory_bytes) => budget.slots(memory_bytes)?,
             None => budget.experts,
         };
-        Ok(streaming(&self.spec, &self.paths, slots, self.options.policy)?)
+        Ok(streaming(&self.spec, &self.paths, slots, &self.options.streaming)?)
     }
 }
 

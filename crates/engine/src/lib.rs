@@ -7,6 +7,7 @@
 //! * `drive`: what happens to each routed-expert block.
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
+//! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
@@ -18,6 +19,8 @@ pub mod chat;
 mod drive;
 pub mod engine;
 mod experts;
+mod foresight;
+mod gates;
 pub mod routing;
 pub mod sampling;
 pub mod session;
@@ -26,12 +29,15 @@ pub mod text;
 
 pub use chat::{ChatError, ChatMessage};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
+pub use foresight::Foreseen;
 pub use motley_ggml::{Runtime, Seam, SeamConflict, cpu::unused_cpu_level};
 pub use motley_sched::cache::PolicyChoice;
+pub use motley_sched::prefetch::PrefetchChoice;
+pub use motley_store::FaultPlan;
 pub use routing::{Routed, RoutingWatcher};
 pub use sampling::Sampling;
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
 };
-pub use streaming::{Budget, StreamFigures, TooLittleMemory};
+pub use streaming::{Budget, StreamFigures, StreamingOptions, TooLittleMemory};
 pub use text::TextStream;

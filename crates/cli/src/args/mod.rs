@@ -2,7 +2,7 @@
 //! `sim` holds what the simulator takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use motley_engine::PolicyChoice;
+use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
 mod sim;
@@ -110,6 +110,10 @@ pub(crate) struct LoadArgs {
     /// Which experts stay in memory when not all can: lru, lfu, lfru, mrs, blend
     #[arg(long, default_value = "blend", value_name = "NAME")]
     pub(crate) policy: PolicyChoice,
+    /// What is read before it is asked for, into idle disk time: none, previous-token,
+    /// next-layer, prefill-counted
+    #[arg(long, default_value = "none", value_name = "NAME")]
+    pub(crate) prefetch: PrefetchChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement
     #[arg(long)]

@@ -90,14 +90,10 @@ fn job(global: &Global, bench: &Bench) -> Job {
         memory: bench.load.memory,
         context: context.max(bench.load.context),
         chunk: bench.load.chunk,
-        tokens: Vec::new(),
         prefill: bench.prefill,
         decode: bench.decode,
         repeat: bench.repeat,
-        precise_attention: false,
-        score: false,
-        logits: None,
-        routing: false,
+        ..Job::default()
     }
 }
 

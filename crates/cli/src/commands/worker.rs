@@ -4,7 +4,8 @@
 
 use anyhow::{Context, Result};
 use motley_engine::{
-    Engine, EngineOptions, Loading, Routed, RoutingWatcher, Runtime, Seam, Session, SessionOptions,
+    Engine, EngineOptions, FaultPlan, Loading, Routed, RoutingWatcher, Runtime, Seam, Session,
+    SessionOptions, StreamingOptions,
 };
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// What a worker is to do.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) model: PathBuf,
     /// Without the seam: the bare engine.
@@ -24,6 +25,19 @@ pub(crate) struct Job {
     pub(crate) threads: Option<u32>,
     #[serde(default)]
     pub(crate) memory: Option<u64>,
+    /// Names; the engine's defaults when absent.
+    #[serde(default)]
+    pub(crate) policy: Option<String>,
+    #[serde(default)]
+    pub(crate) prefetch: Option<String>,
+    /// Ablations: through the page cache; load first, then compute.
+    #[serde(default)]
+    pub(crate) buffered: bool,
+    #[serde(default)]
+    pub(crate) serial: bool,
+    /// Reads out of 1000 that fail, and that come short.
+    #[serde(default)]
+    pub(crate) faults: (u16, u16),
     pub(crate) context: u32,
     pub(crate) chunk: u32,
     /// Prompt: these tokens; when empty, `prefill` made-up ones.
@@ -80,7 +94,7 @@ fn work(job: &Job) -> Result<Outcome> {
     let seam = if job.bare { Seam::Absent } else { Seam::Registered };
     let runtime = Runtime::start(seam)?;
     let started = Instant::now();
-    let engine = Engine::load(runtime, &job.model, &engine_options(job), &mut |_| true)?;
+    let engine = Engine::load(runtime, &job.model, &engine_options(job)?, &mut |_| true)?;
     let load_s = started.elapsed().as_secs_f64();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let options = SessionOptions {
@@ -150,15 +164,35 @@ fn write_logits(sink: &mut Option<BufWriter<File>>, session: &Session) -> Result
     Ok(())
 }
 
-fn engine_options(job: &Job) -> EngineOptions {
+fn engine_options(job: &Job) -> Result<EngineOptions> {
     let loading = if job.on_demand { Loading::OnDemand } else { Loading::Mapped };
-    EngineOptions {
+    Ok(EngineOptions {
         loading,
         repack: job.repack,
         threads: job.threads,
         memory_bytes: job.memory,
-        ..EngineOptions::default()
+        streaming: streaming_options(job)?,
+    })
+}
+
+fn streaming_options(job: &Job) -> Result<StreamingOptions> {
+    let mut options = StreamingOptions {
+        direct_reads: !job.buffered,
+        overlap: !job.serial,
+        ..StreamingOptions::default()
+    };
+    if let Some(policy) = &job.policy {
+        options.policy = policy.parse()?;
     }
+    if let Some(prefetch) = &job.prefetch {
+        options.prefetch = prefetch.parse()?;
+    }
+    let (eio_per_mille, short_per_mille) = job.faults;
+    if job.faults != (0, 0) {
+        let plan = FaultPlan { seed: 1, eio_per_mille, short_per_mille, ..FaultPlan::default() };
+        options.faults = Some(plan);
+    }
+    Ok(options)
 }
 
 /// The job's prompt, or one that visits the vocabulary in large strides.

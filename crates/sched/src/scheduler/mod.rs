@@ -321,7 +321,8 @@ impl Scheduler {
 
     fn poll_guess(&mut self, now: Nanos) -> Option<Action> {
         self.idle.observe(now, self.is_link_demanded());
-        if self.places.in_flight() > 0 || !self.idle.allows_guess() {
+        let crowded = self.places.in_flight() >= usize::from(self.limits.guesses_in_flight);
+        if crowded || !self.idle.allows_guess() {
             return None;
         }
         if self.outlook.is_new {
