@@ -8,6 +8,7 @@
 
 use crate::experts::{Experts, Landed};
 use crate::foresight::Foresight;
+use crate::pressure::PressureWatch;
 use crate::routing::{Routed, RoutingWatcher};
 use crate::streaming::{StreamFigures, StreamStats};
 use motley_cost::Nanos;
@@ -35,6 +36,9 @@ pub(crate) struct Streaming {
     pub(crate) foresight: Option<Foresight>,
     /// Whether what is there is computed while the rest arrives.
     pub(crate) overlap: bool,
+    pub(crate) pressure: PressureWatch,
+    /// Slots beside the cache's.
+    pub(crate) staging_slots: u32,
     pub(crate) stats: Arc<StreamStats>,
     pub(crate) started: Instant,
     pub(crate) scratch: Scratch,
@@ -88,6 +92,7 @@ impl Streaming {
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
         self.take_landed()?;
+        self.breathe();
         self.on_routed(block, cpu)?;
         loop {
             let outcome = self.carry_out(block, cpu)?;
@@ -101,6 +106,16 @@ impl Streaming {
             self.on_landed(landed)?;
             self.take_landed()?;
         }
+    }
+
+    /// Gives memory back, or takes it again, as the machine's memory allows (M3).
+    fn breathe(&mut self) {
+        let now = self.now();
+        let Some(slots) = self.pressure.look(now) else { return };
+        for (key, _) in self.scheduler.set_cache_slots(slots) {
+            self.experts.release(key);
+        }
+        self.experts.set_usable(slots + self.staging_slots);
     }
 
     /// Reports every load that has ended already.
@@ -216,6 +231,9 @@ impl Streaming {
             counts: self.scheduler.counts(),
             disk: self.experts.counters(),
             foreseen: self.foresight.as_ref().map(Foresight::foreseen),
+            slots: self.scheduler.cache().usable(),
+            slots_most: self.scheduler.cache().capacity().total(),
+            arena_bytes: self.experts.occupied_bytes(),
         }
     }
 

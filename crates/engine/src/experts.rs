@@ -6,8 +6,8 @@ use crate::streaming::StreamingOptions;
 use motley_model::{LayerExperts, Matrix, ModelSpec, Part};
 use motley_store::{
     Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, FaultPlan,
-    FileMode, Files, FilesError, FilledExpert, Measured, Priority, Reader, ReaderOptions, Request,
-    Tag, Wanted, choose,
+    FileMode, Files, FilesError, Filled, FilledExpert, Measured, Priority, Reader, ReaderOptions,
+    Request, Tag, Wanted, choose,
 };
 use motley_trace::ExpertKey;
 use std::collections::{BTreeMap, HashMap};
@@ -121,6 +121,31 @@ impl Experts {
     /// Gives an expert's slots back (once nobody computes with them).
     pub(crate) fn release(&mut self, key: ExpertKey) {
         self.filled.remove(&key);
+    }
+
+    /// Lets `slots` be used from now on. Of fewer slots, what stays moves down first, so
+    /// that whole huge pages come free.
+    pub(crate) fn set_usable(&mut self, slots: u32) {
+        let above = |filled: &FilledExpert| filled.iter().any(|(_, _, slot)| slot.index() >= slots);
+        let mut high: Vec<ExpertKey> =
+            self.filled.iter().filter(|(_, filled)| above(filled)).map(|(key, _)| *key).collect();
+        high.sort_unstable();
+        for key in high {
+            if let Some(filled) = self.filled.remove(&key) {
+                let settle = |(matrix, part, slot): (Matrix, Part, Filled)| {
+                    (matrix, part, slot.settle().unwrap_or_else(|unmoved| unmoved))
+                };
+                self.filled.insert(key, filled.into_slots().into_iter().map(settle).collect());
+            }
+        }
+        for arena in self.arenas.values() {
+            arena.set_usable(slots);
+        }
+    }
+
+    /// Memory of the slots in use.
+    pub(crate) fn occupied_bytes(&self) -> u64 {
+        self.arenas.values().map(Arena::occupied_bytes).sum()
     }
 
     /// What the disk has done for experts.

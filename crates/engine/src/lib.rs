@@ -8,6 +8,7 @@
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
 //! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
+//! * `pressure`: the machine's memory while it runs.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
@@ -21,6 +22,7 @@ pub mod engine;
 mod experts;
 mod foresight;
 mod gates;
+mod pressure;
 pub mod routing;
 pub mod sampling;
 pub mod session;

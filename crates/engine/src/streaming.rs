@@ -5,7 +5,8 @@ use crate::drive::{Scratch, Streaming};
 use crate::experts::{Experts, ExpertsError, slot_bytes};
 use crate::foresight::{Foreseen, Foresight, Wants};
 use crate::gates::Gates;
-use motley_cost::{ComputeCost, TransferCost};
+use crate::pressure::PressureWatch;
+use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_model::{ModelSpec, Sizes};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
@@ -102,6 +103,12 @@ pub struct StreamFigures {
     pub disk: Counters,
     /// How good predictions of the next layer were, when there are any.
     pub foreseen: Option<Foreseen>,
+    /// Experts that may stay now; fewer than `slots_most` while memory is scarce (M3).
+    pub slots: u32,
+    /// Experts that may stay when memory is plentiful.
+    pub slots_most: u32,
+    /// Memory of the slots in use.
+    pub arena_bytes: u64,
 }
 
 /// Figures shared between a session and its drive loop.
@@ -171,11 +178,16 @@ pub(crate) fn streaming(
         true => Some(Foresight::new(Gates::read(spec, paths)?, wants)),
         false => None,
     };
+    let scheduler = scheduler(&header, costs, slots, options);
+    let cache_slots = scheduler.cache().capacity().total();
+    let least = cache_slots.min(spec.used);
     let streaming = Streaming {
-        scheduler: scheduler(&header, costs, slots, options),
+        scheduler,
         experts,
         foresight,
         overlap: options.overlap,
+        pressure: PressureWatch::new(least, cache_slots, Nanos::ZERO),
+        staging_slots: slots - cache_slots,
         stats: Arc::clone(&stats),
         started: now(),
         scratch: Scratch::default(),

@@ -123,6 +123,13 @@ impl Scheduler {
         keys.iter().filter_map(|&key| Some((key, self.places.preload(key)?))).collect()
     }
 
+    /// Uses `slots` of the cache's slots from now on, between layers (M3). The experts that
+    /// leave: the driver releases their bytes. Those on their way stay, and count until the
+    /// next call.
+    pub fn set_cache_slots(&mut self, slots: u32) -> Vec<(ExpertKey, SlotId)> {
+        self.places.cache.set_usable(slots)
+    }
+
     /// A layer has been routed. The previous one must be done.
     ///
     /// # Panics
