@@ -5,13 +5,14 @@ use crate::chat::{ChatError, ChatMessage, render_chat};
 use crate::drive::{Drive, Streaming};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
-use crate::streaming::{Budget, StreamStats, StreamingOptions, streaming};
+use crate::streaming::{StreamStats, StreamingOptions, streaming};
 use motley_ggml::{
     LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
     VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
+use motley_plan::budget::Budget;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -203,10 +204,10 @@ impl Engine {
         &self,
         options: &SessionOptions,
     ) -> Result<(Streaming, Arc<StreamStats>), SessionError> {
-        let budget = Budget::of(&self.spec, options.context_tokens, options.chunk_tokens);
+        let budget = Budget::of(&self.spec, options.shape());
         let slots = match self.options.memory_bytes {
             Some(memory_bytes) => budget.slots(memory_bytes)?,
-            None => budget.experts,
+            None => budget.experts + 1,
         };
         Ok(streaming(&self.spec, &self.paths, slots, &self.options.streaming)?)
     }

@@ -177,14 +177,6 @@ fn faulty(reader: Reader, files: &Arc<Files>, plan: &FaultPlan) -> Result<Reader
     Reader::open(Arc::clone(files), options).map_err(ChooseError::NoBackend)
 }
 
-/// Bytes one slot takes in all arenas together, page rounding included: what a
-/// budget divides by.
-pub(crate) fn slot_bytes(spec: &ModelSpec) -> u64 {
-    const PAGE: u64 = 4096;
-    let aligned = |bytes: u64| (bytes + PAGE).next_multiple_of(PAGE);
-    matrix_bytes(&weights_only(spec)).values().map(|&bytes| aligned(bytes)).sum()
-}
-
 fn tag(key: ExpertKey) -> Tag {
     Tag(u64::from(key.layer) << 16 | u64::from(key.expert))
 }

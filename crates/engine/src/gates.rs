@@ -40,11 +40,6 @@ pub(crate) struct Gates {
 }
 
 impl Gates {
-    /// Bytes they take in memory, when somebody asks for them.
-    pub(crate) fn bytes(spec: &ModelSpec) -> u64 {
-        routers(spec).map(|(_, tensor)| tensor.range.len_bytes).sum()
-    }
-
     /// Reads the routers of `spec` from its files.
     pub(crate) fn read(spec: &ModelSpec, paths: &[PathBuf]) -> Result<Self, GatesError> {
         let mut gates = Self::empty(spec);

@@ -8,7 +8,7 @@
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
 //! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
-//! * `pressure`: the machine's memory while it runs.
+//! * [`pressure`]: the machine's memory, before and while it runs.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
@@ -22,7 +22,7 @@ pub mod engine;
 mod experts;
 mod foresight;
 mod gates;
-mod pressure;
+pub mod pressure;
 pub mod routing;
 pub mod sampling;
 pub mod session;
@@ -36,10 +36,11 @@ pub use motley_ggml::{Runtime, Seam, SeamConflict, cpu::unused_cpu_level};
 pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_store::FaultPlan;
+pub use pressure::machine_memory;
 pub use routing::{Routed, RoutingWatcher};
 pub use sampling::Sampling;
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
 };
-pub use streaming::{Budget, StreamFigures, StreamingOptions, TooLittleMemory};
+pub use streaming::{StreamFigures, StreamingOptions};
 pub use text::TextStream;

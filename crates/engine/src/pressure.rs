@@ -1,10 +1,23 @@
-//! The machine's memory while a session runs: read every half second, so that the arena
-//! gives way when others need memory (M3). Reads counters; `sched::breath` decides.
+//! The machine's memory: what there is at first, and every half second while a session runs,
+//! so that the arena gives way when others need memory (M3). Reads counters; `plan::budget`
+//! and `sched::breath` decide.
 
 use motley_cost::Nanos;
-use motley_host::{pressure, refaults};
+use motley_host::{memory, pressure, refaults};
+use motley_plan::budget::MachineMemory;
 use motley_sched::breath::{Breath, BreathLimits, Pressure};
 use std::path::Path;
+
+/// The machine's memory now, as a budget counts it; `None` where the system does not tell.
+pub fn machine_memory() -> Option<MachineMemory> {
+    let state = memory::read(Path::new("/")).ok()?;
+    let limited = state.limit_bytes.is_some().then_some(state.room_bytes);
+    Some(MachineMemory {
+        total_bytes: state.total_bytes,
+        available_bytes: state.available_bytes,
+        cgroup_bytes: limited,
+    })
+}
 
 /// Time between readings: PSI's own clock ticks every two seconds, its totals always.
 const INTERVAL: Nanos = Nanos(500_000_000);

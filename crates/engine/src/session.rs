@@ -4,10 +4,11 @@
 use crate::drive::Drive;
 use crate::experts::ExpertsError;
 use crate::sampling::Sampling;
-use crate::streaming::{StreamFigures, StreamStats, TooLittleMemory};
+use crate::streaming::{StreamFigures, StreamStats};
 use motley_ggml::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, SeamCounts,
 };
+use motley_plan::budget::{SessionShape, TooLittleMemory};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,6 +34,13 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false }
+    }
+}
+
+impl SessionOptions {
+    /// What a budget counts of it.
+    pub fn shape(&self) -> SessionShape {
+        SessionShape { context_tokens: self.context_tokens, chunk_tokens: self.chunk_tokens }
     }
 }
 

@@ -2,12 +2,13 @@
 //! all stay in memory, and the figures it shows.
 
 use crate::drive::{Scratch, Streaming};
-use crate::experts::{Experts, ExpertsError, slot_bytes};
+use crate::experts::{Experts, ExpertsError};
 use crate::foresight::{Foreseen, Foresight, Wants};
 use crate::gates::Gates;
 use crate::pressure::PressureWatch;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_model::{ModelSpec, Sizes};
+use motley_plan::budget::MIN_SLOTS;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::scheduler::Counts;
@@ -19,14 +20,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Allowance for what llama.cpp and the process take beside weights and KV cache: code,
-/// vocabulary, graphs, the reader's buffers. After loading, resident memory was 55 MB
-/// above the dense weights on a model with 49 k tokens; contexts come on top.
-const PROCESS_BYTES: u64 = 192 << 20;
-/// Rows of the widest activations kept per token of a chunk, in hidden widths.
-const ACTIVATION_ROWS: u64 = 24;
-/// Least slots that work: one being computed and one being read.
-const MIN_SLOTS: u32 = 2;
 /// Loads the scheduler may have in line: the disk takes four at a time and must not run dry
 /// while a batch of experts is computed.
 const LOADS_IN_FLIGHT: u16 = 64;
@@ -34,65 +27,6 @@ const LOADS_IN_FLIGHT: u16 = 64;
 const GUESS_SLOTS: u32 = 8;
 /// Guesses read at once.
 const GUESSES_IN_FLIGHT: u16 = 2;
-
-/// What a budget is divided into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
-    /// Everything but experts: dense weights, a second copy of the routers, KV cache, compute buffers, the process.
-    pub fixed_bytes: u64,
-    /// One expert's slots.
-    pub slot_bytes: u64,
-    /// Experts of the model.
-    pub experts: u32,
-}
-
-/// A budget too small for the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "--memory {} MiB is too little: this model needs at least {} MiB (a smaller --context or --chunk helps)",
-    given_bytes >> 20,
-    (needed_bytes >> 20) + 1
-)]
-pub struct TooLittleMemory {
-    /// What was given.
-    pub given_bytes: u64,
-    /// What is needed.
-    pub needed_bytes: u64,
-}
-
-impl Budget {
-    /// How the memory of `spec` divides for a session of this shape (M3).
-    pub fn of(spec: &ModelSpec, context_tokens: u32, chunk_tokens: u32) -> Self {
-        let sizes = Sizes::of(spec);
-        let chunk = u64::from(chunk_tokens);
-        let logits = chunk * spec.shape.vocabulary.unwrap_or(0) * 4;
-        let activations = chunk * spec.shape.hidden * 4 * ACTIVATION_ROWS;
-        let kv = sizes.kv_bytes_per_token * u64::from(context_tokens);
-        let dense = sizes.dense_bytes + sizes.shared_bytes + Gates::bytes(spec);
-        let experts = spec.expert_layers().map(|layer| layer.experts).sum();
-        Self {
-            fixed_bytes: dense + kv + logits + activations + PROCESS_BYTES,
-            slot_bytes: slot_bytes(spec),
-            experts,
-        }
-    }
-
-    /// Slots for experts within `memory_bytes`; never more than all experts and one to read into.
-    pub fn slots(&self, memory_bytes: u64) -> Result<u32, TooLittleMemory> {
-        let left = memory_bytes.saturating_sub(self.fixed_bytes) / self.slot_bytes.max(1);
-        let slots = u32::try_from(left).unwrap_or(u32::MAX).min(self.experts + 1);
-        if slots < MIN_SLOTS {
-            let needed_bytes = self.smallest_bytes();
-            return Err(TooLittleMemory { given_bytes: memory_bytes, needed_bytes });
-        }
-        Ok(slots)
-    }
-
-    /// The least memory that works.
-    pub fn smallest_bytes(&self) -> u64 {
-        self.fixed_bytes + u64::from(MIN_SLOTS) * self.slot_bytes
-    }
-}
 
 /// Figures of a streaming session so far.
 #[derive(Debug, Clone, Copy, Default)]

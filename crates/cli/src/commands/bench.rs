@@ -84,10 +84,10 @@ fn job(global: &Global, bench: &Bench) -> Job {
     Job {
         model: bench.model.clone(),
         bare: false,
-        on_demand: bench.load.loading == LoadingArg::OnDemand,
+        on_demand: bench.load.loading == Some(LoadingArg::OnDemand),
         repack: !bench.load.exact,
         threads: global.threads,
-        memory: bench.load.memory,
+        memory: global.memory,
         context: context.max(bench.load.context),
         chunk: bench.load.chunk,
         prefill: bench.prefill,
