@@ -146,6 +146,7 @@ fn read_f32(tensor: &SpecTensor, path: &Path) -> Result<Vec<f32>, GatesError> {
     let mut bytes = vec![0; tensor.range.len_bytes as usize];
     let file = File::open(path).map_err(failed)?;
     file.read_exact_at(&mut bytes, tensor.range.offset).map_err(failed)?;
+    motley_store::forget_cached(&file);
     let floats = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     Ok(floats.collect())
 }

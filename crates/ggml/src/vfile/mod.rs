@@ -92,7 +92,6 @@ impl VirtualFile {
                 Piece::Data { extent, skip } => {
                     let got = pread(&self.files[extent.file], out, len, extent.file_offset + skip)?;
                     self.counts.read.fetch_add(got as u64, Relaxed);
-                    forget(&self.files[extent.file], extent.file_offset + skip, got);
                     got
                 }
             }
@@ -116,6 +115,14 @@ impl VirtualFile {
 
     fn is_skipped(&self, tensor: usize) -> bool {
         self.skipped.get(tensor).copied().unwrap_or(false)
+    }
+}
+
+/// Dense weights are in memory now: a second copy in the page cache would count against the
+/// budget (M3).
+impl Drop for VirtualFile {
+    fn drop(&mut self) {
+        self.files.iter().for_each(motley_store::forget_cached);
     }
 }
 
@@ -177,20 +184,6 @@ unsafe fn pread(file: &File, out: *mut u8, len: usize, offset: u64) -> io::Resul
             }
         }
     }
-}
-
-/// Tells the system that a range just read will not be read again: dense weights are in
-/// memory now, and a second copy in the page cache would count against the budget (M3).
-/// Pages not wholly inside stay.
-fn forget(file: &File, offset: u64, len: usize) {
-    #[cfg(target_os = "linux")]
-    // SAFETY: only advice about a descriptor that is open for the life of `file`.
-    unsafe {
-        let (offset, len) = (offset as libc::off_t, len as libc::off_t);
-        libc::posix_fadvise(file.as_raw_fd(), offset, len, libc::POSIX_FADV_DONTNEED);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (file, offset, len);
 }
 
 #[cfg(test)]
