@@ -7,16 +7,16 @@
 //! before the loop waits for the disk. Loads go on meanwhile.
 
 use crate::experts::{Experts, Landed};
+use crate::figures::{BlockTimes, SharedFigures, StreamFigures, added};
 use crate::foresight::Foresight;
 use crate::pressure::PressureWatch;
 use crate::routing::{Routed, RoutingWatcher};
-use crate::streaming::{StreamFigures, StreamStats};
 use motley_cost::Nanos;
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::prefetch::Prediction;
 use motley_sched::{Action, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_store::{FilledExpert, Priority};
-use motley_trace::ExpertKey;
+use motley_trace::{ExpertKey, PhaseRecord};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +26,7 @@ pub(crate) struct Drive {
     streaming: Option<Streaming>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: Routed,
+    figures: Arc<SharedFigures>,
 }
 
 /// A scheduler and the hands it moves.
@@ -39,8 +40,9 @@ pub(crate) struct Streaming {
     pub(crate) pressure: PressureWatch,
     /// Slots beside the cache's.
     pub(crate) staging_slots: u32,
-    pub(crate) stats: Arc<StreamStats>,
     pub(crate) started: Instant,
+    /// Of the current block.
+    pub(crate) times: BlockTimes,
     pub(crate) scratch: Scratch,
 }
 
@@ -58,8 +60,9 @@ impl Drive {
     pub(crate) fn new(
         streaming: Option<Streaming>,
         watcher: Option<Box<dyn RoutingWatcher>>,
+        figures: Arc<SharedFigures>,
     ) -> Self {
-        Self { streaming, watcher, routed: Routed::default() }
+        Self { streaming, watcher, routed: Routed::default(), figures }
     }
 }
 
@@ -73,24 +76,40 @@ impl BlockExecutor for Drive {
             self.routed.refill(block);
             watcher.on_routed(&self.routed);
         }
-        let Some(streaming) = &mut self.streaming else { return Ok(cpu.compute(block)) };
-        let layer = block.layer();
+        let begun = now();
+        let Some(streaming) = &mut self.streaming else {
+            let outcome = cpu.compute(block);
+            let took = begun.elapsed().as_secs_f64();
+            let added = PhaseRecord {
+                blocks: 1,
+                blocks_s: took,
+                compute_s: took,
+                expert_tokens: block.output_rows() as u64,
+                ..PhaseRecord::default()
+            };
+            self.figures.add(block.tokens(), &added, None);
+            return Ok(outcome);
+        };
+        let before = streaming.figures();
         let outcome = streaming.run(block, cpu);
         if !matches!(outcome, Ok(ComputeOutcome::Done)) {
             streaming.abandon();
         }
-        streaming.stats.set(streaming.figures());
-        outcome.map_err(|reason| BlockError { layer, reason })
+        let after = streaming.figures();
+        streaming.times.block = begun.elapsed();
+        let added = added(streaming.times, &before, &after, block.output_rows() as u64);
+        self.figures.add(block.tokens(), &added, Some(after));
+        outcome.map_err(|reason| BlockError { layer: block.layer(), reason })
     }
 }
 
 impl Streaming {
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(
         &mut self,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
+        self.times = BlockTimes::default();
         self.take_landed()?;
         self.breathe();
         self.on_routed(block, cpu)?;
@@ -100,9 +119,9 @@ impl Streaming {
             if outcome != ComputeOutcome::Done || done {
                 return Ok(outcome);
             }
-            let begun = Instant::now();
+            let begun = now();
             let landed = self.experts.wait().ok_or("the scheduler waits for nothing")?;
-            self.stats.add_stall(begun.elapsed());
+            self.times.stall += begun.elapsed();
             self.on_landed(landed)?;
             self.take_landed()?;
         }
@@ -209,7 +228,9 @@ impl Streaming {
         }
         let ready: Vec<_> =
             self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
+        let begun = now();
         let outcome = cpu.compute_with(block, &ready).map_err(|error| error.to_string());
+        self.times.compute += begun.elapsed();
         self.scratch.ready.clear();
         outcome
     }
@@ -240,6 +261,11 @@ impl Streaming {
     fn now(&self) -> Nanos {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl Scratch {

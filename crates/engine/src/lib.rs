@@ -7,6 +7,7 @@
 //! * `drive`: what happens to each routed-expert block.
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
+//! * [`figures`]: what blocks took and read.
 //! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
 //! * [`pressure`]: the machine's memory, before and while it runs.
 //! * [`routing`]: watching which experts the router chose.
@@ -20,6 +21,7 @@ pub mod chat;
 mod drive;
 pub mod engine;
 mod experts;
+pub mod figures;
 mod foresight;
 mod gates;
 pub mod pressure;
@@ -31,6 +33,7 @@ pub mod text;
 
 pub use chat::{ChatError, ChatMessage};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
+pub use figures::StreamFigures;
 pub use foresight::Foreseen;
 pub use motley_ggml::{Runtime, Seam, SeamConflict, cpu::unused_cpu_level};
 pub use motley_sched::cache::PolicyChoice;
@@ -42,5 +45,5 @@ pub use sampling::Sampling;
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
 };
-pub use streaming::{StreamFigures, StreamingOptions};
+pub use streaming::StreamingOptions;
 pub use text::TextStream;

@@ -3,7 +3,8 @@
 
 use crate::drive::{Scratch, Streaming};
 use crate::experts::{Experts, ExpertsError};
-use crate::foresight::{Foreseen, Foresight, Wants};
+use crate::figures::BlockTimes;
+use crate::foresight::{Foresight, Wants};
 use crate::gates::Gates;
 use crate::pressure::PressureWatch;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
@@ -11,14 +12,12 @@ use motley_model::{ModelSpec, Sizes};
 use motley_plan::budget::MIN_SLOTS;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
-use motley_sched::scheduler::Counts;
 use motley_sched::strategy::OnDemand;
 use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
-use motley_store::{Counters, FaultPlan};
+use motley_store::FaultPlan;
 use motley_trace::{TraceHeader, record::FORMAT_VERSION};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Loads the scheduler may have in line: the disk takes four at a time and must not run dry
 /// while a batch of experts is computed.
@@ -27,46 +26,6 @@ const LOADS_IN_FLIGHT: u16 = 64;
 const GUESS_SLOTS: u32 = 8;
 /// Guesses read at once.
 const GUESSES_IN_FLIGHT: u16 = 2;
-
-/// Figures of a streaming session so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StreamFigures {
-    /// What the scheduler counted.
-    pub counts: Counts,
-    /// What the disk did.
-    pub disk: Counters,
-    /// How good predictions of the next layer were, when there are any.
-    pub foreseen: Option<Foreseen>,
-    /// Experts that may stay now; fewer than `slots_most` while memory is scarce (M3).
-    pub slots: u32,
-    /// Experts that may stay when memory is plentiful.
-    pub slots_most: u32,
-    /// Memory of the slots in use.
-    pub arena_bytes: u64,
-}
-
-/// Figures shared between a session and its drive loop.
-#[derive(Debug, Default)]
-pub(crate) struct StreamStats {
-    figures: Mutex<StreamFigures>,
-    stall: Mutex<Duration>,
-}
-
-impl StreamStats {
-    pub(crate) fn set(&self, figures: StreamFigures) {
-        *self.figures.lock().expect("no panic holds this lock") = figures;
-    }
-
-    pub(crate) fn add_stall(&self, time: Duration) {
-        *self.stall.lock().expect("no panic holds this lock") += time;
-    }
-
-    /// (figures, time the loop waited for the disk with nothing to compute)
-    pub(crate) fn get(&self) -> (StreamFigures, Duration) {
-        let figures = *self.figures.lock().expect("no panic holds this lock");
-        (figures, *self.stall.lock().expect("no panic holds this lock"))
-    }
-}
 
 /// How experts are streamed. The defaults are what measured best; the other values are for
 /// measuring what each is worth, and for tests.
@@ -102,11 +61,10 @@ pub(crate) fn streaming(
     paths: &[PathBuf],
     slots: u32,
     options: &StreamingOptions,
-) -> Result<(Streaming, Arc<StreamStats>), ExpertsError> {
+) -> Result<Streaming, ExpertsError> {
     let experts = Experts::open(spec, paths, slots, options)?;
     let header = trace_header(spec);
     let costs = costs(spec, experts.disk().mb_per_s);
-    let stats = Arc::new(StreamStats::default());
     let wants = Wants::of(options.policy, options.prefetch);
     let foresight = match wants.any() {
         true => Some(Foresight::new(Gates::read(spec, paths)?, wants)),
@@ -115,18 +73,17 @@ pub(crate) fn streaming(
     let scheduler = scheduler(&header, costs, slots, options);
     let cache_slots = scheduler.cache().capacity().total();
     let least = cache_slots.min(spec.used);
-    let streaming = Streaming {
+    Ok(Streaming {
         scheduler,
         experts,
         foresight,
         overlap: options.overlap,
         pressure: PressureWatch::new(least, cache_slots, Nanos::ZERO),
         staging_slots: slots - cache_slots,
-        stats: Arc::clone(&stats),
         started: now(),
+        times: BlockTimes::default(),
         scratch: Scratch::default(),
-    };
-    Ok((streaming, stats))
+    })
 }
 
 fn scheduler(
@@ -147,7 +104,7 @@ fn scheduler(
 }
 
 /// Of the slots one is for experts that do not stay, and with a prefetcher some for guesses.
-fn limits(slots: u32, prefetch: PrefetchChoice) -> Limits {
+pub(crate) fn limits(slots: u32, prefetch: PrefetchChoice) -> Limits {
     let guesses = match prefetch {
         PrefetchChoice::None => 0,
         _ => (slots.saturating_sub(MIN_SLOTS) / 4).min(GUESS_SLOTS) as u16,

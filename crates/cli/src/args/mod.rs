@@ -74,6 +74,9 @@ pub(crate) struct Run {
     /// Most tokens to generate (per answer, in chat)
     #[arg(short = 'n', long, default_value_t = 256)]
     pub(crate) tokens: usize,
+    /// Write where the time went, and what was hit and read, as JSON
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) stats: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]

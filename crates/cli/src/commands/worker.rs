@@ -7,6 +7,7 @@ use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, Routed, RoutingWatcher, Runtime, Seam, Session,
     SessionOptions, StreamingOptions,
 };
+use motley_trace::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -78,6 +79,9 @@ pub(crate) struct Outcome {
     pub(crate) resident_bytes: Option<u64>,
     /// (read, skipped) tensor bytes while loading.
     pub(crate) load_reads: Option<(u64, u64)>,
+    /// The figures of all repetitions.
+    #[serde(default)]
+    pub(crate) record: Option<RunRecord>,
     /// `[layer][token]` → experts, when asked for.
     pub(crate) routing: Vec<Vec<Vec<u32>>>,
 }
@@ -116,6 +120,7 @@ fn work(job: &Job) -> Result<Outcome> {
         delegated: 0,
         resident_bytes: resident_bytes(),
         load_reads: engine.load_reads(),
+        record: None,
         routing: Vec::new(),
     };
     let prompt = prompt(job, engine.vocab_size());
@@ -124,6 +129,7 @@ fn work(job: &Job) -> Result<Outcome> {
     }
     let seam = session.stats().seam;
     (outcome.blocks, outcome.delegated) = (seam.blocks, seam.delegated);
+    outcome.record = Some(engine.record(&session));
     outcome.routing = by_layer(&seen.lock().expect("the watcher does not panic"), prompt.len());
     Ok(outcome)
 }
