@@ -44,6 +44,9 @@ pub(crate) struct Job {
     /// Prompt: these tokens; when empty, `prefill` made-up ones.
     #[serde(default)]
     pub(crate) tokens: Vec<i32>,
+    /// With `prefill`: this text instead, cut to so many tokens.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
     #[serde(default)]
     pub(crate) prefill: usize,
     /// Tokens to decode greedily after the prompt.
@@ -123,7 +126,7 @@ fn work(job: &Job) -> Result<Outcome> {
         record: None,
         routing: Vec::new(),
     };
-    let prompt = prompt(job, engine.vocab_size());
+    let prompt = prompt(job, &engine);
     for _ in 0..job.repeat {
         measure(job, &prompt, &mut session, &mut outcome)?;
     }
@@ -202,10 +205,16 @@ fn streaming_options(job: &Job) -> Result<StreamingOptions> {
 }
 
 /// The job's prompt, or one that visits the vocabulary in large strides.
-fn prompt(job: &Job, vocab_size: usize) -> Vec<i32> {
+fn prompt(job: &Job, engine: &Engine) -> Vec<i32> {
     if !job.tokens.is_empty() {
         return job.tokens.clone();
     }
+    if let Some(text) = &job.text {
+        let mut tokens = engine.tokenize(text);
+        tokens.truncate(job.prefill);
+        return tokens;
+    }
+    let vocab_size = engine.vocab_size();
     (0..job.prefill).map(|index| ((index * 7919 + 13) % vocab_size) as i32).collect()
 }
 
