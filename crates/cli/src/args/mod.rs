@@ -116,7 +116,7 @@ pub(crate) struct LoadArgs {
     pub(crate) policy: PolicyChoice,
     /// What is read before it is asked for, into idle disk time: none, previous-token,
     /// next-layer, prefill-counted
-    #[arg(long, default_value = "none", value_name = "NAME")]
+    #[arg(long, default_value = "next-layer", value_name = "NAME")]
     pub(crate) prefetch: PrefetchChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement
