@@ -1,6 +1,6 @@
 //! The headline averages of the reproductions stay where the documents say they are.
 
-use motley_sim::reproduce::{Figure, gpu_ndp, hybrimoe};
+use motley_sim::reproduce::{Figure, aecs, gpu_ndp, hybrimoe};
 
 fn within(figures: &[Figure], what: &str, limit: f64) {
     let figure = figures.iter().find(|figure| figure.what == what).expect("a known figure");
@@ -23,4 +23,16 @@ fn gpu_ndp_decode_averages_are_within_fifteen_percent() {
         within(&figures, what, 0.15);
     }
     within(&figures, "prefill TP+LB", 0.16);
+}
+
+#[test]
+fn aecs_finds_every_published_choice_and_keeps_it_under_noise() {
+    let figures = aecs::figures(aecs::ASSUMED).expect("a reproduction");
+    let ours = |what: &str| figures.iter().find(|figure| figure.what == what).unwrap().ours;
+    assert_eq!(ours("phones with the published choice"), 7.0);
+    assert_eq!(ours("phones with the exhaustive choice"), 7.0);
+    assert!(ours("candidates, most") <= 9.0);
+    assert_eq!((ours("exhaustive, least"), ours("exhaustive, most")), (20.0, 71.0));
+    assert_eq!(ours("optimal with heuristic, worst phone, %"), 100.0);
+    assert!(ours("optimal without, worst phone, %") < 95.0);
 }

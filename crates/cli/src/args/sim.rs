@@ -149,7 +149,9 @@ pub(crate) enum SourceArg {
     Hybrimoe,
     /// One GPU and several near-data units
     GpuNdp,
-    /// Both
+    /// Energy-centred core selection on seven phones
+    Aecs,
+    /// All of them
     All,
 }
 

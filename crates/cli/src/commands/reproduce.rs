@@ -41,6 +41,7 @@ fn sources(wanted: SourceArg) -> Vec<Source> {
     match wanted {
         SourceArg::Hybrimoe => vec![Source::Hybrimoe],
         SourceArg::GpuNdp => vec![Source::GpuNdp],
+        SourceArg::Aecs => vec![Source::Aecs],
         SourceArg::All => Source::ALL.to_vec(),
     }
 }

@@ -6,7 +6,9 @@
 //! - [`bars`]: grouped bars as SVG.
 //! - [`gpu_ndp`]: one GPU and several near-data units (G6).
 //! - [`hybrimoe`]: CPU and GPU with timelines, prefetch and score-aware cache (H5).
+//! - [`aecs`]: energy-centred core selection on seven phones (A7).
 
+pub mod aecs;
 pub mod bars;
 pub mod document;
 pub mod gpu_ndp;
@@ -21,17 +23,20 @@ pub enum Source {
     Hybrimoe,
     /// G6.
     GpuNdp,
+    /// A7.
+    Aecs,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Hybrimoe, Self::GpuNdp];
+    pub const ALL: [Self; 3] = [Self::Hybrimoe, Self::GpuNdp, Self::Aecs];
 
     /// Name of its document, and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hybrimoe => hybrimoe::NAME,
             Self::GpuNdp => gpu_ndp::NAME,
+            Self::Aecs => aecs::NAME,
         }
     }
 
@@ -40,6 +45,7 @@ impl Source {
         match self {
             Self::Hybrimoe => "hybrid CPU and GPU (H5): speed-up over the kTransformers policy",
             Self::GpuNdp => "one GPU and near-data units (G6): speed-up over MoNDE",
+            Self::Aecs => "core selection on seven phones (A7): choices and how sure they are",
         }
     }
 
@@ -48,6 +54,7 @@ impl Source {
         match self {
             Self::Hybrimoe => hybrimoe::figures(hybrimoe::ASSUMED),
             Self::GpuNdp => gpu_ndp::figures(gpu_ndp::Assumptions::default()),
+            Self::Aecs => aecs::figures(aecs::ASSUMED),
         }
     }
 
@@ -56,6 +63,7 @@ impl Source {
         match self {
             Self::Hybrimoe => hybrimoe::assumed(),
             Self::GpuNdp => gpu_ndp::assumed(),
+            Self::Aecs => aecs::assumed(),
         }
     }
 
@@ -64,6 +72,7 @@ impl Source {
         match self {
             Self::Hybrimoe => hybrimoe::document(),
             Self::GpuNdp => gpu_ndp::document(),
+            Self::Aecs => aecs::document(),
         }
     }
 }
