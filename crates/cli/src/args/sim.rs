@@ -151,6 +151,8 @@ pub(crate) enum SourceArg {
     GpuNdp,
     /// Energy-centred core selection on seven phones
     Aecs,
+    /// Prefill on a static-graph device: tiers, groups, ladder
+    Npumoe,
     /// All of them
     All,
 }
