@@ -2,7 +2,7 @@
 //! alone; reads no weights.
 
 use motley_model::gguf::GgmlType;
-use motley_model::{ModelSpec, Quantisation, Sizes};
+use motley_model::{ModelSpec, Quantisation, Role, Sizes, SpecTensor};
 
 /// Work and bytes of one token.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,10 +25,16 @@ pub struct Demand {
     pub expert_weights: f64,
     /// Most frequent element type of the experts.
     pub expert_type: GgmlType,
-    /// Bytes outside routed experts that every token reads.
+    /// Bytes outside routed experts and the output matrix that every token reads.
     pub dense_bytes: f64,
-    /// Weights outside routed experts that every token uses.
+    /// Weights outside routed experts and the output matrix that every token uses.
     pub dense_weights: f64,
+    /// Bytes of the output matrix, which one token of a pass needs.
+    pub head_bytes: f64,
+    /// Its weights.
+    pub head_weights: f64,
+    /// Its element type.
+    pub head_type: GgmlType,
     /// Most frequent element type outside the experts.
     pub dense_type: GgmlType,
     /// Keys and values of one token.
@@ -48,7 +54,11 @@ impl Demand {
         let expert_type = main(&quantisation.routed).unwrap_or(dense_type);
         let expert_bytes = if all > 0.0 { sizes.routed_bytes as f64 / all } else { 0.0 };
         let expert_weights = expert_bytes * 8.0 / expert_type.bits_per_weight();
-        let dense_weights = sizes.active_parameters as f64 - routed_active * expert_weights;
+        let head = head(spec);
+        let head_bytes = head.map_or(0.0, |tensor| tensor.range.len_bytes as f64);
+        let head_weights = head.map_or(0.0, |tensor| tensor.elements() as f64);
+        let active = sizes.active_parameters as f64 - routed_active * expert_weights;
+        let dense_bytes = sizes.token_active_bytes as f64 - sizes.token_routed_bytes as f64;
         Self {
             expert_layers,
             layers: spec.shape.layers,
@@ -59,9 +69,12 @@ impl Demand {
             expert_bytes,
             expert_weights,
             expert_type,
-            dense_bytes: sizes.token_active_bytes as f64 - sizes.token_routed_bytes as f64,
-            dense_weights: dense_weights.max(0.0),
+            dense_bytes: (dense_bytes - head_bytes).max(0.0),
+            dense_weights: (active - head_weights).max(0.0),
             dense_type,
+            head_bytes,
+            head_weights,
+            head_type: head.map_or(dense_type, |tensor| tensor.ty),
             kv_bytes: sizes.kv_bytes_per_token as f64,
         }
     }
@@ -75,4 +88,10 @@ impl Demand {
     pub fn all_experts(&self) -> f64 {
         f64::from(self.expert_layers) * f64::from(self.experts)
     }
+}
+
+/// The output matrix; a model without one uses its embedding.
+fn head(spec: &ModelSpec) -> Option<&SpecTensor> {
+    let output = spec.tensors.iter().find(|tensor| tensor.name == "output.weight");
+    output.or_else(|| spec.tensors.iter().find(|tensor| tensor.role == Role::Embedding))
 }

@@ -332,6 +332,12 @@ fn assumed(inputs: &Inputs<'_>, placement: &Placement) -> Vec<String> {
         let how = "hit rates are those of other models; `motley calibrate MODEL --text` tells";
         notes.push(how.to_owned());
     }
+    if placement.regime == Regime::BeyondRam && inputs.calibration.disk.is_none() {
+        notes.push("no disk is described: 1 GB/s is taken".to_owned());
+    }
+    if inputs.goal == Goal::Energy && inputs.calibration.by_cores.is_empty() {
+        notes.push("`motley tune` measures which cores decode cheapest".to_owned());
+    }
     if inputs.profile.is_none() && inputs.machine.first(DeviceKind::Npu).is_some() {
         notes.push("an NPU is there, but tiers need a routing profile".to_owned());
     }

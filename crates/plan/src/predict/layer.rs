@@ -3,10 +3,13 @@
 use motley_cost::{ComputeCost, TransferCost};
 
 use super::{Case, Whereabouts, dense_unit};
-use crate::calibration::Matrices;
+use crate::calibration::{Matrices, PathRate};
 
 /// Most experts for which chances are summed exactly; above, means are taken.
 const EXACT_EXPERTS: f64 = 64.0;
+
+/// A disk for machines that describe none: a slow solid-state one.
+pub const USUAL_DISK: PathRate = PathRate { gb_per_s: 1.0, latency_us: 200.0 };
 
 /// Costs of one expert with the mean load.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +23,7 @@ pub(crate) struct LayerCosts {
     /// One expert to that GPU.
     link_us: Option<f64>,
     /// One expert from disk, and the first one's latency.
-    disk: Option<(f64, f64)>,
+    disk: (f64, f64),
     /// Handing rows to the GPU's side and back.
     sync_us: f64,
 }
@@ -47,13 +50,14 @@ impl LayerCosts {
         let apart = case.placement.parts.len() > 1;
         let unit = if apart { &calibration.cpu } else { dense_unit(case) };
         let one = |path: TransferCost| path.us(demand.expert_bytes as u64);
-        let rate = |path: crate::calibration::PathRate| path.cost();
+        let rate = |path: PathRate| path.cost();
+        let disk = calibration.disk.unwrap_or(USUAL_DISK);
         Self {
             load,
             unit: unit.cost(&matrices),
             gpu: dense_unit(case).cost(&matrices),
             link_us: calibration.link.filter(|_| apart).map(rate).map(one),
-            disk: calibration.disk.map(|disk| (one(rate(disk)) - disk.latency_us, disk.latency_us)),
+            disk: (one(rate(disk)) - disk.latency_us, disk.latency_us),
             sync_us: calibration.link.filter(|_| apart).map_or(0.0, |link| 2.0 * link.latency_us),
         }
     }
@@ -85,7 +89,7 @@ impl LayerCosts {
         let unit_us = self.with_transfers(unit_us, elsewhere);
         let sync_us = if elsewhere > 0.0 { self.sync_us } else { 0.0 };
         let compute_us = gpu_us.max(unit_us) + sync_us;
-        let (per_expert, latency) = self.disk.unwrap_or((0.0, 0.0));
+        let (per_expert, latency) = self.disk;
         // Less than one expert on average pays its part of the latency and of the last compute.
         let any = on_disk.min(1.0);
         let disk_us = on_disk * per_expert + any * latency;
@@ -146,7 +150,7 @@ mod tests {
             unit: cost(10.0),
             gpu: cost(1.0),
             link_us: None,
-            disk: Some((100.0, 5.0)),
+            disk: (100.0, 5.0),
             sync_us: 0.0,
         };
         let there = |on_disk| Whereabouts { on_gpu: 0.0, on_disk };

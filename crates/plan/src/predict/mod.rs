@@ -2,7 +2,7 @@
 //! run then measures is compared with it elsewhere.
 //!
 //! ```text
-//! pass  = overhead + dense + attention + Σ_layers experts
+//! pass  = overhead + dense + output + attention + Σ_layers experts
 //! layer = E[ max( gpu · i,  unit · (k-i),  disk · j + latency + unit ) ]
 //! ```
 //!
@@ -88,6 +88,8 @@ pub enum Work {
     Overhead,
     /// Weights every token uses.
     Dense,
+    /// The output matrix, once a pass.
+    Output,
     /// Keys and values.
     Attention,
     /// Routed experts.
@@ -149,6 +151,11 @@ fn pass(case: &Case<'_>, tokens: u32, there: &Whereabouts, distinct: f64) -> Pre
         weights: demand.dense_weights,
         ty: demand.dense_type,
     });
+    let head = unit.cost(&Matrices {
+        bytes: demand.head_bytes,
+        weights: demand.head_weights,
+        ty: demand.head_type,
+    });
     let bound = |cost: &motley_cost::ComputeCost, tokens: f64| {
         let arithmetic = tokens * cost.per_token_us > cost.floor_us;
         if arithmetic { Resource::Arithmetic } else { Resource::Memory }
@@ -163,12 +170,14 @@ fn pass(case: &Case<'_>, tokens: u32, there: &Whereabouts, distinct: f64) -> Pre
     let terms = vec![
         term(Work::Overhead, overhead_us, Resource::Overhead),
         term(Work::Dense, dense.us(tokens), bound(&dense, f64::from(tokens))),
+        term(Work::Output, head.us(1), bound(&head, 1.0)),
         term(Work::Attention, kv_bytes / (unit.memory_gb_per_s * 1e3), Resource::Memory),
         term(Work::Experts, layers * experts.compute_us, bound(&costs.unit, costs.load)),
         term(Work::DiskWait, layers * experts.wait_us, Resource::Disk),
     ];
     let disk_experts = layers * distinct * there.on_disk;
-    let memory_bytes = demand.dense_bytes + layers * distinct * demand.expert_bytes + kv_bytes;
+    let expert_bytes = layers * distinct * demand.expert_bytes;
+    let memory_bytes = demand.dense_bytes + demand.head_bytes + expert_bytes + kv_bytes;
     let disk_busy_s = layers * experts.disk_us / 1e6;
     let read = Read { disk_bytes: disk_experts * demand.expert_bytes, memory_bytes, disk_busy_s };
     finish(case, tokens, terms, &read, 1.0 - there.on_disk)
