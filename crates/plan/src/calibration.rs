@@ -62,6 +62,20 @@ pub struct KernelRate {
     pub many_tokens_gflop_per_s: f64,
 }
 
+impl KernelRate {
+    /// The rate behind a fitted cost of `matrices`: what a driver that measured them keeps. `None`
+    /// when the fit has no slope or no time at one token.
+    pub fn of(matrices: &Matrices, cost: &ComputeCost) -> Option<Self> {
+        let one_us = cost.us(1);
+        let sound = one_us > 0.0 && cost.per_token_us > 0.0;
+        sound.then(|| Self {
+            quantisation: matrices.ty.name().to_owned(),
+            one_token_gb_per_s: matrices.bytes / (one_us * 1e3),
+            many_tokens_gflop_per_s: 2.0 * matrices.weights / (cost.per_token_us * 1e3),
+        })
+    }
+}
+
 /// A way for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -213,6 +227,18 @@ mod tests {
             let machine = motley_machine::find(name).unwrap();
             assert!(Calibration::derive(&machine).unwrap().is_sound(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_fitted_cost_becomes_a_rate_and_back() {
+        let matrices = Matrices { bytes: 2.6e6, weights: 4.7e6, ty: GgmlType::Q4_0 };
+        let cost = ComputeCost { launch_us: 0.0, per_token_us: 60.0, floor_us: 180.0 };
+        let machine = motley_machine::find("this").unwrap();
+        let mut rates = Calibration::derive(&machine).unwrap().cpu;
+        rates.kernels = vec![KernelRate::of(&matrices, &cost).unwrap()];
+        let again = rates.cost(&matrices);
+        assert!([1, 3, 64].iter().all(|n| (again.us(*n) / cost.us(*n) - 1.0).abs() < 1e-9));
+        assert_eq!(KernelRate::of(&matrices, &ComputeCost::constant(5.0)), None);
     }
 
     #[test]

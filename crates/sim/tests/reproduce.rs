@@ -26,7 +26,7 @@ fn gpu_ndp_decode_averages_are_within_fifteen_percent() {
 }
 
 #[test]
-fn aecs_finds_every_published_choice_and_keeps_it_under_noise() {
+fn aecs_finds_every_published_choice_and_keeps_it_under_energy_noise() {
     let figures = aecs::figures(aecs::ASSUMED).expect("a reproduction");
     let ours = |what: &str| figures.iter().find(|figure| figure.what == what).unwrap().ours;
     assert_eq!(ours("phones with the published choice"), 7.0);
@@ -35,6 +35,9 @@ fn aecs_finds_every_published_choice_and_keeps_it_under_noise() {
     assert_eq!((ours("exhaustive, least"), ours("exhaustive, most")), (20.0, 71.0));
     assert_eq!(ours("optimal with heuristic, worst phone, %"), 100.0);
     assert!(ours("optimal without, worst phone, %") < 95.0);
+    // The stricter counts stay in the table: a tie on one phone, and a bar that is itself noisy.
+    assert!(ours("the very same set, worst phone, %") < 70.0);
+    assert!(ours("optimal, speed noisy too, worst phone, %") < 70.0);
 }
 
 #[test]

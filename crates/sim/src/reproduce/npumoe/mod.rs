@@ -188,11 +188,12 @@ const NAMES: [&str; 4] = ["base", "+ tiers", "+ groups", "+ residency"];
 
 fn group_bars(costs: &DeviceCosts) -> Bars<'static> {
     let group = |(experts, rows, paper): &(u32, u32, f64)| {
-        (format!("{experts} x {rows}"), vec![*paper, costs.per_token_ms(*experts, *rows)])
+        let ours = costs.per_token_ms(*experts, *rows);
+        (format!("{experts} x {rows}"), vec![1e3 * paper, 1e3 * ours])
     };
     Bars {
         title: "Time per token by experts and rows of a graph (Table 5)",
-        y_label: "ms",
+        y_label: "us",
         series: &["paper", "ours"],
         groups: TABLE5.iter().map(group).collect(),
     }
