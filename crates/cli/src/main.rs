@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Inspect(inspect) => {
             commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
         }
+        Command::Plan(plan) => commands::plan::run(&motley.global, &plan, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {

@@ -115,6 +115,7 @@ fn neighbour(cage: &Cage, soak: &Soak) -> Result<Child> {
 
 /// Takes up to `bytes` and gives them back, in waves of a minute, until killed; and reads the
 /// beginning of `file` over and over through the page cache, as a program at work would.
+#[expect(clippy::disallowed_methods, reason = "waves last so many seconds")]
 pub fn take_memory(bytes: u64, file: &Path) -> Result<()> {
     const STEP: usize = 16 << 20;
     let file = File::open(file)?;

@@ -1,13 +1,15 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `sim` holds what the simulator takes, `trace` what traces take.
+//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
+mod plan;
 mod sim;
 mod trace;
 
+pub(crate) use plan::Plan as PlanArgs;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Show what a model is made of
     Inspect(Inspect),
+    /// Show what would go where, and how fast that should be
+    Plan(PlanArgs),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
     /// Simulate a model on a machine you need not have
