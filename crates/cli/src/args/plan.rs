@@ -1,6 +1,5 @@
 //! What `motley plan` takes.
 
-use super::parse_size;
 use clap::{Args, ValueEnum};
 use motley_plan::Goal;
 use std::path::PathBuf;
@@ -16,9 +15,6 @@ pub(crate) struct Plan {
     /// What matters most
     #[arg(long, value_enum, default_value_t = GoalArg::Speed)]
     pub(crate) goal: GoalArg,
-    /// RAM that may be used, e.g. 4G (default: what the machine can spare)
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub(crate) memory: Option<u64>,
     /// Routing profile of the model
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,

@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
     let machine = motley_machine::find(&args.machine)?;
     let calibration = Calibration::derive(&machine)?;
     let profile = args.profile.as_deref().map(read_profile).transpose()?;
-    let (memory_bytes, why) = memory(args, &spec, &machine);
+    let (memory_bytes, why) = memory(global, args, &spec, &machine);
     let plan = plan(&Inputs {
         spec: &spec,
         machine: &machine,
@@ -54,8 +54,8 @@ fn read_profile(path: &Path) -> Result<Profile> {
 }
 
 /// RAM that may be used, and why that much.
-fn memory(args: &PlanArgs, spec: &ModelSpec, machine: &Machine) -> (u64, String) {
-    if let Some(bytes_given) = args.memory {
+fn memory(global: &Global, args: &PlanArgs, spec: &ModelSpec, machine: &Machine) -> (u64, String) {
+    if let Some(bytes_given) = global.memory {
         return (bytes_given, format!("{} as asked", bytes(bytes_given)));
     }
     let chunk_tokens = args.chunk.unwrap_or(motley_plan::plan::CHUNKS[0]);
