@@ -26,6 +26,7 @@ fn main() -> ExitCode {
             u64::from(inspect.context),
             columns(),
         ),
+        Command::Doctor(doctor) => commands::doctor::run(&motley.global, &doctor, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {

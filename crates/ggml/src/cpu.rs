@@ -94,9 +94,10 @@ pub fn unused_cpu_level() -> Option<String> {
     Some(format!("this CPU has {} but the build does not use it; {hint}", missing.join(", ")))
 }
 
-/// The levels that change speed by tens of percent, if the CPU and system have them.
+/// The levels that change speed by tens of percent, if the CPU and system have them, as
+/// ggml names them.
 #[cfg(target_arch = "x86_64")]
-fn offered_features() -> Vec<&'static str> {
+pub fn offered_features() -> Vec<&'static str> {
     let mut offered = Vec::new();
     if is_x86_feature_detected!("avx2") {
         offered.push("AVX2");
@@ -113,8 +114,9 @@ fn offered_features() -> Vec<&'static str> {
     offered
 }
 
+/// Not known beside x86, where the build follows the CPU.
 #[cfg(not(target_arch = "x86_64"))]
-fn offered_features() -> Vec<&'static str> {
+pub fn offered_features() -> Vec<&'static str> {
     Vec::new()
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Show what a model is made of
     Inspect(Inspect),
+    /// Show what this machine has, what is used of it and what is missing
+    Doctor(Doctor),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
     /// Simulate a model on a machine you need not have
@@ -139,6 +141,13 @@ pub(crate) struct Inspect {
     /// KV cache length for the smallest workable memory, in tokens
     #[arg(long, default_value_t = 4096)]
     pub(crate) context: u32,
+}
+
+/// `motley doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Model or folder whose disk is looked at (default: the current folder)
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// `motley bench`.
