@@ -127,7 +127,7 @@ fn has_amx_int8() -> bool {
     edx & (1 << 24) != 0 && edx & (1 << 25) != 0
 }
 
-fn device() -> sys::ggml_backend_dev_t {
+pub(crate) fn device() -> sys::ggml_backend_dev_t {
     // SAFETY: a lookup in ggml's registry.
     let device = unsafe { sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_CPU) };
     assert!(!device.is_null(), "llama.cpp was built without its CPU backend");

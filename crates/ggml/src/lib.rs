@@ -9,6 +9,7 @@
 //! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
+//! * [`bench`]: made experts without a model, for measuring.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
 //! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
 //!   llama.cpp's own nouns; [`cpu`]: its CPU backend; [`devices`]: all it can compute on;
@@ -19,6 +20,7 @@
 mod abi;
 pub mod backend;
 pub mod batch;
+pub mod bench;
 pub mod block;
 mod claim;
 mod clone;
@@ -38,6 +40,7 @@ pub mod vfile;
 
 pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts};
 pub use batch::{Batch, BatchToken};
+pub use bench::{BenchBlock, BenchError, ExpertStack, Layout, StackSpec};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use devices::{DeviceInfo, DeviceType, devices};
