@@ -27,6 +27,7 @@ fn main() -> ExitCode {
             columns(),
         ),
         Command::Doctor(doctor) => commands::doctor::run(&motley.global, &doctor, columns()),
+        Command::Calibrate(args) => commands::calibrate::run(&motley.global, &args, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {

@@ -42,7 +42,7 @@ pub struct Calibration {
     #[serde(default)]
     pub disk: Option<DiskCost>,
     /// Copies between the CPU's memory and a device's.
-    #[serde(rename = "link", default)]
+    #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkCost>,
     /// Experts on the CPU, by quantisation, layout and threads.
     #[serde(rename = "expert", default)]
@@ -77,7 +77,7 @@ pub struct Provenance {
 pub struct MemoryRate {
     /// Threads.
     pub threads: u32,
-    /// 10⁹ bytes per second, all threads together; the median of the passes.
+    /// 10⁹ bytes per second, all threads together.
     pub gb_per_s: f64,
 }
 
@@ -168,7 +168,7 @@ pub struct ExpertCost {
 pub struct Measured {
     /// Tokens of the expert.
     pub tokens: u32,
-    /// Median time.
+    /// Time of an undisturbed run.
     pub took_us: f64,
 }
 

@@ -339,7 +339,8 @@ fn fill(weight: *mut sys::ggml_tensor) {
         );
         (sys::ggml_nbytes(weight), made)
     };
-    let all: Vec<u8> = made.iter().copied().cycle().take(total).collect();
+    let mut all = made.repeat(total.div_ceil(made.len()));
+    all.truncate(total);
     set(weight, all.as_ptr().cast(), total);
 }
 

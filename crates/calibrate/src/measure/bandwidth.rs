@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use motley_cost::calibration::MemoryRate;
 
-use super::clock::{Steps, median_us};
+use super::clock::{Steps, undisturbed_us};
 
 /// The rate for each number of threads, over a buffer of `size_bytes` that no cache holds.
 pub fn measure(
@@ -19,7 +19,7 @@ pub fn measure(
     let mut rates = Vec::new();
     for (done, &threads) in counts.iter().enumerate() {
         steps.tell(&format!("memory, {threads} threads"), done, counts.len());
-        let us = median_us(each, || (), || pass(&words, threads as usize));
+        let us = undisturbed_us(each, || (), || pass(&words, threads as usize));
         rates.push(MemoryRate { threads, gb_per_s: size_bytes as f64 * 1e-3 / us });
     }
     rates

@@ -1,15 +1,25 @@
 //! Repeating something within a slice of time, and saying how far the whole is.
+//!
+//! Of the repetitions a low one counts, not the middle one: other work can only make a run
+//! longer, and ggml's threads wait for each other, so a single interruption costs all of them.
 
 use std::time::{Duration, Instant};
 
-/// Least repetitions for a median, when one fits the slice at all.
+/// Least repetitions, when one fits the slice at all.
 const LEAST: usize = 3;
-/// Most: beyond it the median stands.
+/// Most: beyond it more tell nothing new.
 const MOST: usize = 400;
 
-/// Median time of `run` in microseconds over as many repetitions as fit `slice`; one when a
-/// single run takes longer than that. `before` runs outside the measured time.
-pub(crate) fn median_us(slice: Duration, mut before: impl FnMut(), mut run: impl FnMut()) -> f64 {
+/// Part of the repetitions that were faster than the one that counts.
+const LOW: f64 = 0.2;
+
+/// Time of an undisturbed `run` in microseconds, out of as many repetitions as fit `slice`; of
+/// the only one when a single run takes longer. `before` runs outside the measured time.
+pub(crate) fn undisturbed_us(
+    slice: Duration,
+    mut before: impl FnMut(),
+    mut run: impl FnMut(),
+) -> f64 {
     let start = Instant::now();
     let mut times = Vec::new();
     loop {
@@ -23,13 +33,13 @@ pub(crate) fn median_us(slice: Duration, mut before: impl FnMut(), mut run: impl
             break;
         }
     }
-    median(&mut times)
+    quantile(&mut times, LOW)
 }
 
-/// The middle value; the upper of two.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+/// The value that `share` (0 to 1) of the others lie below; 0 of nothing.
+pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    values.get((values.len() as f64 * share) as usize).copied().unwrap_or(0.0)
 }
 
 /// How far the whole is, told as parts go on.
@@ -64,7 +74,7 @@ mod tests {
     #[test]
     fn repeats_within_the_slice_and_once_beyond_it() {
         let (mut before, mut runs) = (0, 0);
-        let us = median_us(
+        let us = undisturbed_us(
             Duration::from_millis(5),
             || before += 1,
             || {
@@ -75,7 +85,7 @@ mod tests {
         assert!(runs >= LEAST && before == runs, "{runs}");
         assert!(us >= 300.0, "{us}");
         let mut runs = 0;
-        median_us(
+        undisturbed_us(
             Duration::from_micros(10),
             || (),
             || {
@@ -84,6 +94,13 @@ mod tests {
             },
         );
         assert_eq!(runs, 1);
+    }
+
+    #[test]
+    fn a_few_interruptions_do_not_count() {
+        let mut times = vec![900.0, 101.0, 100.0, 102.0, 800.0, 103.0, 700.0];
+        assert_eq!(quantile(&mut times, LOW), 101.0);
+        assert_eq!((quantile(&mut [7.0], LOW), quantile(&mut [], LOW)), (7.0, 0.0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The results in the words of a machine file, so that everything that takes a machine
 //! (`motley sim --machine`) takes this one.
 
+use motley_cost::ExpertShape;
 use motley_cost::calibration::{DiskCost, ExpertCost, MemoryRate, Provenance as Run};
 use motley_host::topology::Topology;
 use motley_machine::load::FORMAT_VERSION;
@@ -46,19 +47,21 @@ pub(super) fn machine(run: &Run, found: &Found<'_>) -> Machine {
 }
 
 fn cpu(found: &Found<'_>) -> Device {
-    let best = found
-        .experts
-        .iter()
-        .filter(|cost| cost.us_per_mflop > 0.0)
-        .min_by(|a, b| a.us_per_mflop.total_cmp(&b.us_per_mflop));
+    let tflops = found.experts.iter().filter_map(reached_tflops).fold(0.0, f64::max);
     let rate = found.memory.iter().map(|rate| rate.gb_per_s).fold(0.0, f64::max);
-    let launch_us = best.map_or(0.0, |cost| cost.launch_us);
+    let launches = found.experts.iter().map(|cost| cost.block_us);
     Device {
         memory_gib: found.memory_bytes as f64 / (1_u64 << 30) as f64,
-        // 10⁶ operations in a microsecond are 10¹² in a second.
-        compute_tflops: best.map_or(0.01, |cost| 1.0 / cost.us_per_mflop),
-        ..device("cpu", DeviceKind::Cpu, rate.max(0.1), launch_us)
+        compute_tflops: tflops.max(1e-3),
+        ..device("cpu", DeviceKind::Cpu, rate.max(0.1), launches.fold(0.0, f64::max))
     }
+}
+
+/// What the largest measured block reached.
+fn reached_tflops(cost: &ExpertCost) -> Option<f64> {
+    let shape = ExpertShape::new(cost.hidden, cost.intermediate, cost.bits_per_weight);
+    let last = cost.measured.last()?;
+    Some(f64::from(last.tokens) * shape.flop_per_token() / last.took_us * 1e-6)
 }
 
 fn device(name: &str, kind: DeviceKind, bandwidth_gb_per_s: f64, launch_us: f64) -> Device {
@@ -73,5 +76,45 @@ fn device(name: &str, kind: DeviceKind, bandwidth_gb_per_s: f64, launch_us: f64)
         launch_us,
         idle_w: None,
         busy_w: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_is_a_valid_machine_file() {
+        let run = Run {
+            date: "2026-01-31T12:00:00Z".into(),
+            program: "motley".into(),
+            cpu: "Some CPU".into(),
+            cores: 2,
+            instructions: vec![],
+            load_one_min: None,
+            took_s: 1.0,
+        };
+        let disk = DiskCost {
+            what: "ext4".into(),
+            direct: true,
+            backend: "uring".into(),
+            in_flight: 4,
+            gb_per_s: 1.2,
+            latency_us: 90.0,
+            alone_gb_per_s: 0.9,
+            residuals: Default::default(),
+        };
+        let memory = [MemoryRate { threads: 2, gb_per_s: 20.0 }];
+        let found = Found {
+            topology: None,
+            memory_bytes: 8 << 30,
+            memory: &memory,
+            disk: Some(&disk),
+            experts: &[],
+        };
+        let text = toml::to_string(&machine(&run, &found)).unwrap();
+        let read = Machine::parse(&text, "this.toml").unwrap();
+        assert_eq!(read.device("cpu").unwrap().bandwidth_gb_per_s, 20.0);
+        assert_eq!(read.link("disk", "cpu").unwrap().latency_us, 90.0);
     }
 }

@@ -15,7 +15,7 @@ use motley_store::{
 };
 use tempfile::NamedTempFile;
 
-use super::clock::{Steps, median};
+use super::clock::{Steps, quantile};
 
 /// Sizes of reads that are alone; an expert's matrix lies between.
 const SIZES_BYTES: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
@@ -145,7 +145,7 @@ impl Alone {
                 }
             }
             if !times.is_empty() {
-                samples.push(TransferSample { bytes, took_us: median(&mut times) });
+                samples.push(TransferSample { bytes, took_us: quantile(&mut times, 0.5) });
             }
         }
         Ok(samples)

@@ -13,7 +13,7 @@ use motley_ggml::{
 use motley_model::gguf::GgmlType;
 
 use super::MeasureError;
-use super::clock::{Steps, median_us};
+use super::clock::{Steps, undisturbed_us};
 
 /// Types that are measured; others take the nearest in bits.
 const TYPES: [GgmlType; 5] =
@@ -32,6 +32,9 @@ const EXPERTS: u32 = 8;
 const FEW_TOKENS: u32 = 8;
 /// Fewest experts of a stack, so that a run and the next share none.
 const LEAST_EXPERTS: u64 = 2 * EXPERTS as u64;
+
+/// Most that starting a block can be of one expert's time; more is noise.
+const MOST_OF_ONE: f64 = 0.2;
 
 /// Costs by type, layout and number of threads; done by `until`, unless a single run takes
 /// longer.
@@ -197,13 +200,13 @@ fn pool(threads: u32) -> Result<Arc<Threadpool>, MeasureError> {
 }
 
 /// Fixed cost of one block: what eight experts in one block save over one alone.
-/// `T(1) = block + t`, `T(8) = block + 8 t`.
+/// `T(1) = block + t`, `T(8) = block + 8 t`. A difference of two times, so noise is bounded.
 fn block_us(stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
     let slice = pace.slice();
     let one = run_us(stack, 1, 1, slice / 2)?;
     let many = run_us(stack, EXPERTS, 1, slice / 2)?;
     let experts = f64::from(EXPERTS);
-    Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, one))
+    Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
 }
 
 /// Time of one expert by tokens, the block's share taken off. Stops where a run takes far
@@ -218,8 +221,7 @@ fn curve(
         let slice = pace.slice();
         let experts = experts_for(tokens);
         let us = run_us(stack, experts, tokens, slice)?;
-        // The share of a cheap run must not become nothing by noise.
-        let took_us = ((us - block_us) / f64::from(experts)).max(0.1 * us / f64::from(experts));
+        let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
         measured.push(Measured { tokens, took_us });
         if us > 4e6 * slice.as_secs_f64() && index > 2 {
             pace.done += TOKENS.len() - 1 - index;
@@ -233,7 +235,7 @@ fn experts_for(tokens: u32) -> u32 {
     if tokens <= FEW_TOKENS { EXPERTS } else { 2 }
 }
 
-/// Median time of a block over always other experts of the stack.
+/// Time of an undisturbed block over always other experts of the stack.
 fn run_us(
     stack: &ExpertStack,
     experts: u32,
@@ -248,7 +250,7 @@ fn run_us(
         first += experts;
         block.borrow_mut().choose(first);
     };
-    Ok(median_us(slice, choose, || {
+    Ok(undisturbed_us(slice, choose, || {
         block.borrow_mut().run();
     }))
 }

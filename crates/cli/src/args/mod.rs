@@ -1,13 +1,16 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `sim` holds what the simulator takes, `trace` what traces take.
+//! `sim` holds what the simulator takes, `trace` what traces take, `calibrate` what this
+//! machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::PolicyChoice;
 use std::path::PathBuf;
 
+mod calibrate;
 mod sim;
 mod trace;
 
+pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 
@@ -47,6 +50,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Show what this machine has, what is used of it and what is missing
     Doctor(Doctor),
+    /// Measure this machine, or record how a model routes
+    Calibrate(Box<Calibrate>),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
     /// Simulate a model on a machine you need not have
@@ -141,13 +146,6 @@ pub(crate) struct Inspect {
     /// KV cache length for the smallest workable memory, in tokens
     #[arg(long, default_value_t = 4096)]
     pub(crate) context: u32,
-}
-
-/// `motley doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct Doctor {
-    /// Model or folder whose disk is looked at (default: the current folder)
-    pub(crate) path: Option<PathBuf>,
 }
 
 /// `motley bench`.
