@@ -52,6 +52,7 @@ pub fn advise(facts: &Facts) -> Vec<Line> {
         npu,
         power,
         meter,
+        calibration,
     ];
     topics.iter().filter_map(|topic| topic(facts)).collect()
 }
@@ -300,6 +301,22 @@ fn meter(facts: &Facts) -> Option<Line> {
     };
     let advice = format!("sudo chmod a+r {file}");
     Line::missing("Energy meter", "RAPL is there, but only root may read it", Some(advice))
+}
+
+fn calibration(facts: &Facts) -> Option<Line> {
+    let Some(made) = &facts.calibration else {
+        let advice = "motley calibrate (a minute on an idle machine)".to_owned();
+        return Line::missing("Calibration", "plans use estimates", Some(advice));
+    };
+    let found = format!("made {}", made.date);
+    let busy = |load: &f64| *load > BUSY_SHARE * facts.cores as f64;
+    match made.load_one_min.filter(busy) {
+        None => Line::good("Calibration", found),
+        Some(load) => {
+            let found = format!("{found} while other work ran (load {load:.1})");
+            Line::limited("Calibration", found, "motley calibrate, when the machine is idle")
+        }
+    }
 }
 
 /// `18.6 GiB`.

@@ -52,6 +52,28 @@ pub struct Facts {
     pub meter: Meter,
     /// What this build of ggml can use.
     pub build: Build,
+    /// The calibration that counts here.
+    pub calibration: Option<Calibrated>,
+}
+
+/// What is known other than from the machine's files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// What this build of ggml can use.
+    pub build: Build,
+    /// Whether files can be read past the page cache.
+    pub direct_io: DirectIo,
+    /// The calibration that counts here.
+    pub calibration: Option<Calibrated>,
+}
+
+/// A calibration, in short.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Calibrated {
+    /// When it was made.
+    pub date: String,
+    /// Tasks running or waiting at that time.
+    pub load_one_min: Option<f64>,
 }
 
 /// Equal cores.
@@ -121,7 +143,8 @@ pub struct Meter {
 
 impl Facts {
     /// Reads the machine below `root` and the disk that holds `path`.
-    pub fn read(root: &Path, path: &Path, build: Build, direct_io: DirectIo) -> Self {
+    pub fn read(root: &Path, path: &Path, known: Known) -> Self {
+        let Known { build, direct_io, calibration } = known;
         let topology = topology::read(root);
         let (gpus, npus) = accelerators::read(root)
             .into_iter()
@@ -149,6 +172,7 @@ impl Facts {
             },
             meter: Meter::of(energy::find(root)),
             build,
+            calibration,
         }
     }
 }

@@ -13,16 +13,30 @@ pub mod facts;
 pub use advice::{Line, State, advise};
 pub use build::Build;
 pub use direct::DirectIo;
-pub use facts::Facts;
+pub use facts::{Calibrated, Facts, Known};
 
 use std::path::Path;
 
 use motley_ggml::Runtime;
 
+use crate::library;
+
 /// Facts and advice for the machine this runs on, and the disk below `path`.
 pub fn examine(runtime: &Runtime, path: &Path) -> (Facts, Vec<Line>) {
-    let build = Build::of_this(runtime);
-    let facts = Facts::read(Path::new("/"), path, build, direct::probe(path));
+    let known = Known {
+        build: Build::of_this(runtime),
+        direct_io: direct::probe(path),
+        calibration: calibration(),
+    };
+    let facts = Facts::read(Path::new("/"), path, known);
     let lines = advise(&facts);
     (facts, lines)
+}
+
+/// The newest of this user on this processor.
+fn calibration() -> Option<Calibrated> {
+    let cpu = motley_host::cpu_name::read(Path::new("/")).unwrap_or_default();
+    let (_, found) = library::newest(&library::folder().ok()?, &cpu)?;
+    let run = found.provenance;
+    Some(Calibrated { date: run.date, load_one_min: run.load_one_min })
 }
