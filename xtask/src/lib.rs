@@ -7,10 +7,12 @@
 //! - [`gguf_source`]: headers and tokenizers of existing files.
 //! - [`smollm2`]: fetches the one real model that tests start from.
 //! - [`cache`]: where models live.
+//! - [`capped`]: ways of running a model compared under memory limits.
 //! - [`output`]: files under construction and what is told of them.
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod capped;
 pub mod gguf_source;
 pub mod output;
 pub mod smollm2;

@@ -4,7 +4,7 @@
 mod arguments;
 
 use anyhow::Result;
-use arguments::{Arguments, Command, SynthArguments, UpcycleArguments};
+use arguments::{Arguments, CappedArguments, Command, SynthArguments, UpcycleArguments};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -13,13 +13,14 @@ use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
 use xtask::output::{Progress, Report};
 use xtask::synth::file::first_path;
-use xtask::{cache, smollm2, synth, tidy, upcycle, workspace_root};
+use xtask::{cache, capped, smollm2, synth, tidy, upcycle, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => return run_tidy(),
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
+        Command::Capped(arguments) => run_capped(&arguments)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)
@@ -33,6 +34,12 @@ fn run_tidy() -> Result<ExitCode> {
     }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_capped(arguments: &CappedArguments) -> Result<()> {
+    let runs = capped::run(&arguments.comparison()?, &arguments.out)?;
+    println!("{}", capped::table(&runs));
+    Ok(())
 }
 
 fn run_synth(arguments: &SynthArguments) -> Result<()> {

@@ -20,12 +20,9 @@ fn main() -> ExitCode {
     start_log(motley.global.verbose);
     let result = match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
-        Command::Inspect(inspect) => commands::inspect::run(
-            &inspect.model,
-            motley.global.json,
-            u64::from(inspect.context),
-            columns(),
-        ),
+        Command::Inspect(inspect) => {
+            commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
+        }
         Command::Doctor(doctor) => commands::doctor::run(&motley.global, &doctor, columns()),
         Command::Calibrate(args) => commands::calibrate::run(&motley.global, &args, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),

@@ -7,6 +7,7 @@
 //! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
 //! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
 //! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
+//! * [`project`]: a small matrix times the hidden rows, for router scores.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
 //! * [`bench`]: made experts without a model, for measuring.
@@ -30,6 +31,7 @@ mod device;
 pub mod devices;
 mod log;
 pub mod model;
+pub mod project;
 mod reserve;
 pub mod runtime;
 pub mod sampler;
@@ -45,6 +47,7 @@ pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use devices::{DeviceInfo, DeviceType, devices};
 pub use model::{LoadError, Model, ModelOptions, Weights};
+pub use project::{ProjectError, Rows};
 pub use runtime::{Runtime, Seam, SeamConflict};
 pub use sampler::{Sampler, SamplerStage};
 pub use subset::SubsetError;
