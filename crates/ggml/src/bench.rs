@@ -61,6 +61,9 @@ pub enum BenchError {
         /// The type.
         ty: GgmlType,
     },
+    /// No device of that name in this build and machine.
+    #[error("ggml has no such device")]
+    NoDevice,
     /// The system gave no memory.
     #[error("no memory for {bytes} bytes of experts")]
     Memory {
@@ -225,11 +228,11 @@ impl BenchBlock<'_> {
 }
 
 /// A ggml context that holds tensors without data.
-struct Tensors(NonNull<sys::ggml_context>);
+pub(crate) struct Tensors(NonNull<sys::ggml_context>);
 
 impl Tensors {
     /// Room for `count` tensors and one graph.
-    fn new(count: usize) -> Option<Self> {
+    pub(crate) fn new(count: usize) -> Option<Self> {
         // SAFETY: sizes of ggml's own structs, and a context without data.
         let raw = unsafe {
             let mem_size = count * sys::ggml_tensor_overhead() + sys::ggml_graph_overhead();
@@ -242,12 +245,12 @@ impl Tensors {
         NonNull::new(raw).map(Self)
     }
 
-    fn tensor(&self, ty: sys::ggml_type, [a, b, c]: [i64; 3]) -> *mut sys::ggml_tensor {
+    pub(crate) fn tensor(&self, ty: sys::ggml_type, [a, b, c]: [i64; 3]) -> *mut sys::ggml_tensor {
         // SAFETY: the context is live and was made with room for its tensors.
         unsafe { sys::ggml_new_tensor_3d(self.0.as_ptr(), ty, a, b, c) }
     }
 
-    fn allocate(&self, buffer_type: sys::ggml_backend_buffer_type_t) -> Option<Buffer> {
+    pub(crate) fn allocate(&self, buffer_type: sys::ggml_backend_buffer_type_t) -> Option<Buffer> {
         // SAFETY: both are live; tensors of the context have no data yet.
         let raw =
             unsafe { sys::ggml_backend_alloc_ctx_tensors_from_buft(self.0.as_ptr(), buffer_type) };
@@ -263,7 +266,7 @@ impl Drop for Tensors {
 }
 
 /// Memory of a context's tensors.
-struct Buffer(NonNull<sys::ggml_backend_buffer>);
+pub(crate) struct Buffer(NonNull<sys::ggml_backend_buffer>);
 
 impl Drop for Buffer {
     fn drop(&mut self) {

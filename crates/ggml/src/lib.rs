@@ -10,10 +10,10 @@
 //! * [`project`]: a small matrix times the hidden rows, for router scores.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
-//! * [`bench`]: made experts without a model, for measuring.
+//! * [`bench`](mod@bench): made experts without a model, for measuring; [`copy`]: copies to a device.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
 //! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
-//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; [`devices`]: all it can compute on;
+//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; [`devices`](mod@devices): all it can compute on;
 //!   `log`: its log.
 
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
@@ -26,6 +26,7 @@ pub mod block;
 mod claim;
 mod clone;
 pub mod context;
+pub mod copy;
 pub mod cpu;
 mod device;
 pub mod devices;
@@ -45,6 +46,7 @@ pub use batch::{Batch, BatchToken};
 pub use bench::{BenchBlock, BenchError, ExpertStack, Layout, StackSpec};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
+pub use copy::DeviceCopy;
 pub use devices::{DeviceInfo, DeviceType, devices};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use project::{ProjectError, Rows};

@@ -4,6 +4,7 @@
 //! * [`experts`]: experts on the CPU through ggml's kernels.
 //! * [`bandwidth`]: reading memory, by number of threads.
 //! * [`disk`]: reading expert-sized ranges.
+//! * [`links`]: copies to and from GPUs.
 //! * `clock`: repeating something within a slice of time.
 //! * `describe`: the results in the words of a machine file.
 
@@ -12,10 +13,12 @@ mod clock;
 mod describe;
 pub mod disk;
 pub mod experts;
+pub mod links;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use motley_cost::FitError;
 use motley_cost::calibration::{Calibration, FORMAT_VERSION, Provenance};
 use motley_ggml::{BenchError, Runtime, cpu};
 use motley_host::{cpu_name, load, memory, topology};
@@ -29,6 +32,9 @@ const EXPERTS_SHARE: f64 = 0.75;
 const DISK_SHARE: f64 = 0.1;
 /// Part for memory.
 const MEMORY_SHARE: f64 = 0.08;
+
+/// Part for links to GPUs, where there are any; taken from the experts' part.
+const LINKS_SHARE: f64 = 0.05;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -49,9 +55,12 @@ pub struct Wanted {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// No experts could be made.
-    #[error("no experts to measure")]
+    /// No experts or copies could be made.
+    #[error("nothing to measure with")]
     Experts(#[from] BenchError),
+    /// Copies took no time that a line could be drawn through.
+    #[error("copies to a device cannot be fitted")]
+    Links(#[from] FitError),
     /// No threads.
     #[error("the system refuses {threads} threads")]
     Threads {
@@ -89,6 +98,8 @@ pub fn measure(
         Some(path) => Some(disk::measure(path, slice, wanted.seed, &mut steps)?),
         None => None,
     };
+    let slice = wanted.budget.mul_f64(LINKS_SHARE);
+    let links = links::measure(runtime, slice, &mut steps)?;
     steps.part(MEMORY_SHARE + DISK_SHARE, 1.0 - MEMORY_SHARE - DISK_SHARE);
     let until = start + wanted.budget.mul_f64(MEMORY_SHARE + DISK_SHARE + EXPERTS_SHARE);
     let experts = experts::measure(runtime, &counts, size_bytes, until, &mut steps)?;
@@ -111,7 +122,7 @@ pub fn measure(
     };
     let machine = describe::machine(&provenance, &found);
     let version = FORMAT_VERSION;
-    Ok(Calibration { version, provenance, machine, memory, disk, links: Vec::new(), experts })
+    Ok(Calibration { version, provenance, machine, memory, disk, links, experts })
 }
 
 /// One, half of all and all threads.

@@ -82,6 +82,13 @@ fn summary(measured: &Calibration) -> Vec<Fact> {
             ));
         }
     }
+    for link in &measured.links {
+        let text = format!(
+            "{} to {}: {:.0} us + {:.1} GB/s",
+            link.from, link.to, link.latency_us, link.gb_per_s
+        );
+        facts.push(("Link", text));
+    }
     facts.push(("Took", format!("{:.0} s", run.took_s)));
     if let Some(load) = run.load_one_min.filter(|load| *load > BUSY_SHARE * f64::from(run.cores)) {
         let text = format!("{load:.2} when it began: other work makes these figures too slow");
