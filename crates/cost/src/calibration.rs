@@ -151,9 +151,12 @@ pub struct ExpertCost {
     pub us_per_mflop: f64,
     /// Error of the fit.
     pub residuals: Residuals,
-    /// Mean relative error on a shape that was not fitted, where that was tried.
+    /// Mean relative error of the fit on another shape, where that was tried.
     #[serde(default)]
     pub other_shape_relative: Option<f64>,
+    /// The same of [`ExpertCost::points_us`].
+    #[serde(default)]
+    pub other_shape_points_relative: Option<f64>,
     /// Width of a hidden row of the measured experts.
     pub hidden: u32,
     /// Their width between up and down.
@@ -308,7 +311,10 @@ impl Calibration {
         });
         let latency = self.disk.iter().map(|disk| ("disk.latency_us", disk.latency_us));
         let not_negative = |value: f64| value.is_finite() && value >= 0.0;
-        must(origin, times.chain(latency), not_negative, "finite and not negative")
+        must(origin, times.chain(latency), not_negative, "finite and not negative")?;
+        let rising = |cost: &ExpertCost| cost.measured.is_sorted_by(|a, b| a.tokens < b.tokens);
+        let order = self.experts.iter().filter(|cost| !rising(cost)).map(|_| ("tokens", 0.0));
+        must(origin, order, |_| false, "rising from point to point")
     }
 }
 
@@ -334,6 +340,26 @@ impl ExpertCost {
             per_token_us: shape.flop_per_token() * 1e-6 * self.us_per_mflop,
             floor_us: shape.bytes as f64 * 1e-6 * self.us_per_mb,
         }
+    }
+
+    /// Time of one expert of another shape, from the measured points: linear between them, at
+    /// the last one's time per token beyond, and in proportion to the weights. Kernels change
+    /// their ways with the number of tokens, and the points know where; the fit does not.
+    /// 0 when nothing was measured.
+    pub fn points_us(&self, shape: &ExpertShape, tokens: u32) -> f64 {
+        let measured = f64::from(self.hidden) * f64::from(self.intermediate);
+        let scale = f64::from(shape.hidden) * f64::from(shape.intermediate) / measured.max(1.0);
+        let Some(last) = self.measured.last().filter(|_| tokens > 0) else { return 0.0 };
+        let above = self.measured.partition_point(|point| point.tokens < tokens);
+        let us = match (above.checked_sub(1).map(|i| self.measured[i]), self.measured.get(above)) {
+            (None, Some(first)) => first.took_us,
+            (Some(low), Some(high)) => {
+                let way = f64::from(tokens - low.tokens) / f64::from(high.tokens - low.tokens);
+                low.took_us + way * (high.took_us - low.took_us)
+            }
+            (_, None) => last.took_us * f64::from(tokens) / f64::from(last.tokens.max(1)),
+        };
+        scale * us
     }
 
     /// Rates from a fit of experts of `shape`: the inverse of [`ExpertCost::compute`], as

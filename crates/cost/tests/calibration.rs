@@ -23,6 +23,7 @@ fn expert(quantisation: &str, bits: f64, layout: WeightLayout, threads: u32) -> 
         us_per_mflop: 8.0,
         residuals: residuals(),
         other_shape_relative: Some(0.07),
+        other_shape_points_relative: None,
         hidden: 2048,
         intermediate: 768,
         measured: vec![Measured { tokens: 1, took_us: 140.0 }],
@@ -111,6 +112,21 @@ fn costs_scale_to_other_shapes_and_back() {
     // Twice the width between: twice the bytes and operations, the same launch.
     let wide = cost.compute(&ExpertShape::new(2048, 1536, 4.5));
     assert!((wide.us(64) - wide.launch_us - 2.0 * (same.us(64) - same.launch_us)).abs() < 1e-6);
+}
+
+#[test]
+fn points_are_joined_and_scaled() {
+    let points = [(1, 100.0), (4, 130.0), (8, 290.0)];
+    let measured = points.map(|(tokens, took_us)| Measured { tokens, took_us }).to_vec();
+    let cost = ExpertCost { measured, ..expert("q4_0", 4.5, WeightLayout::Plain, 1) };
+    let same = ExpertShape::new(2048, 768, 4.5);
+    let times = [0, 1, 2, 4, 6, 8, 16].map(|tokens| cost.points_us(&same, tokens));
+    assert_eq!(times, [0.0, 100.0, 110.0, 130.0, 210.0, 290.0, 580.0]);
+    assert_eq!(cost.points_us(&ExpertShape::new(4096, 768, 4.5), 4), 260.0);
+    let mut unsorted = small();
+    unsorted.experts[0].measured = vec![Measured { tokens: 4, took_us: 1.0 }; 2];
+    let error = Calibration::parse(&unsorted.to_toml(), "x.toml").unwrap_err();
+    assert!(error.to_string().contains("rising"), "{error}");
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(crate) fn undisturbed_us(
         run();
         times.push(begin.elapsed().as_secs_f64() * 1e6);
         let over = start.elapsed() >= slice;
-        let long = start.elapsed() >= 2 * slice;
-        if long || over && times.len() >= LEAST || times.len() >= MOST {
+        let long = begin.elapsed() >= slice / 2;
+        if over && (long || times.len() >= LEAST) || times.len() >= MOST {
             break;
         }
     }

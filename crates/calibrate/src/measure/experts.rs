@@ -28,8 +28,10 @@ const SHAPE: (u32, u32) = (2048, 768);
 const OTHER_SHAPE: (u32, u32) = (4096, 1024);
 /// Experts of one block while they have few tokens; a token chooses about so many.
 const EXPERTS: u32 = 8;
-/// With more tokens than this, a block of two experts is long enough to measure.
+/// With more tokens than this, one expert is a block long enough to measure.
 const FEW_TOKENS: u32 = 8;
+/// A run that would take longer than this, and than many slices, is left out.
+const LONG: Duration = Duration::from_millis(500);
 /// Fewest experts of a stack, so that a run and the next share none.
 const LEAST_EXPERTS: u64 = 2 * EXPERTS as u64;
 
@@ -121,7 +123,9 @@ impl Bench<'_> {
         }
         drop(stack);
         if let Some(last) = costs.last_mut() {
-            last.other_shape_relative = Some(self.other_shape(last, pace)?);
+            let (of_fit, of_points) = self.other_shape(last, pace)?;
+            last.other_shape_relative = Some(of_fit);
+            last.other_shape_points_relative = Some(of_points);
         }
         Ok(costs)
     }
@@ -166,24 +170,28 @@ impl Bench<'_> {
             us_per_mflop,
             residuals: fit.residuals,
             other_shape_relative: None,
+            other_shape_points_relative: None,
             hidden: SHAPE.0,
             intermediate: SHAPE.1,
             measured,
         })
     }
 
-    /// Mean relative error of `cost` on a shape it was not fitted to.
-    fn other_shape(&self, cost: &ExpertCost, pace: &mut Pace) -> Result<f64, MeasureError> {
+    /// Mean relative errors of `cost` on a shape it was not measured with: of the fit, and of
+    /// its points.
+    fn other_shape(&self, cost: &ExpertCost, pace: &mut Pace) -> Result<(f64, f64), MeasureError> {
         let stack = self.stack(OTHER_SHAPE, pool(cost.threads)?)?;
-        let model = cost.compute(&self.shape(OTHER_SHAPE));
-        let mut errors = Vec::new();
+        let shape = self.shape(OTHER_SHAPE);
+        let (mut of_fit, mut of_points) = (0.0, 0.0);
         for tokens in OTHER_TOKENS {
-            let experts = experts_for(tokens);
-            let took_us = run_us(&stack, experts, tokens, pace.slice())?;
-            let told_us = cost.block_us + f64::from(experts) * model.us(tokens);
-            errors.push((took_us - told_us).abs() / took_us);
+            let experts = f64::from(experts_for(tokens));
+            let took_us = run_us(&stack, experts_for(tokens), tokens, pace.slice())?;
+            let error = |one: f64| (cost.block_us + experts * one - took_us).abs() / took_us;
+            of_fit += error(cost.compute(&shape).us(tokens));
+            of_points += error(cost.points_us(&shape, tokens));
         }
-        Ok(errors.iter().sum::<f64>() / errors.len() as f64)
+        let count = OTHER_TOKENS.len() as f64;
+        Ok((of_fit / count, of_points / count))
     }
 }
 
@@ -223,7 +231,8 @@ fn curve(
         let us = run_us(stack, experts, tokens, slice)?;
         let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
         measured.push(Measured { tokens, took_us });
-        if us > 4e6 * slice.as_secs_f64() && index > 2 {
+        let next = Duration::from_secs_f64(2e-6 * us);
+        if next > LONG.max(8 * slice) && index > 2 {
             pace.done += TOKENS.len() - 1 - index;
             break;
         }
@@ -232,7 +241,7 @@ fn curve(
 }
 
 fn experts_for(tokens: u32) -> u32 {
-    if tokens <= FEW_TOKENS { EXPERTS } else { 2 }
+    if tokens <= FEW_TOKENS { EXPERTS } else { 1 }
 }
 
 /// Time of an undisturbed block over always other experts of the stack.
@@ -244,8 +253,11 @@ fn run_us(
 ) -> Result<f64, MeasureError> {
     let block = std::cell::RefCell::new(stack.block(experts, tokens)?);
     let mut first = 0;
-    block.borrow_mut().choose(first);
-    block.borrow_mut().run();
+    if tokens <= FEW_TOKENS {
+        // Wakes the threads; a long run hides that.
+        block.borrow_mut().choose(first);
+        block.borrow_mut().run();
+    }
     let choose = || {
         first += experts;
         block.borrow_mut().choose(first);

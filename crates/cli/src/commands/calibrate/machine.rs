@@ -105,12 +105,13 @@ fn threads(threads: u32) -> String {
 fn experts(measured: &Calibration, width: u16) -> String {
     let most = measured.experts.iter().map(|cost| cost.threads).max().unwrap_or(1);
     let mut table = table(width, presets::UTF8_FULL_CONDENSED);
-    table.set_header(["Experts", "Layout", "1 token", "Read", "Compute", "Error", "Other shape"]);
+    table.set_header(["Experts", "Layout", "1 token", "Read", "Compute", "Fit off", "Other shape"]);
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
         table.add_row(row(cost));
     }
     align_right(&mut table, &[2, 3, 4, 5, 6]);
-    format!("{}\n {}, experts of 2048 × 768; errors are means", table.trim_fmt(), threads(most))
+    let note = "mean errors of the fit, and of the points on another shape";
+    format!("{}\n {}, experts of 2048 × 768; {note}", table.trim_fmt(), threads(most))
 }
 
 fn row(cost: &ExpertCost) -> [String; 7] {
@@ -131,6 +132,6 @@ fn row(cost: &ExpertCost) -> [String; 7] {
         format!("{:.1} GB/s", bytes / one.max(1e-9) * 1e-3),
         format!("{compute:.0} Gop/s"),
         percent(cost.residuals.mean_relative),
-        cost.other_shape_relative.map_or_else(String::new, percent),
+        cost.other_shape_points_relative.map_or_else(String::new, percent),
     ]
 }
