@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use motley_model::gguf::GgmlType;
 use std::path::PathBuf;
-use xtask::capped::{Comparison, Way};
+use xtask::capped::{Comparison, Soak, Way};
 use xtask::synth::{Arch, Preset, Request};
 use xtask::upcycle;
 
@@ -20,6 +20,16 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a model in several ways, in turn, under memory limits and with cold caches
     Capped(CappedArguments),
+    /// Run a model for long at a small budget beside a neighbour that takes memory
+    Soak(SoakArguments),
+    /// Take memory and give it back until killed (used by `soak`)
+    #[command(hide = true)]
+    TakeMemory {
+        /// Most to take.
+        bytes: u64,
+        /// A large file to read.
+        file: PathBuf,
+    },
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Write a GGUF of random weights and print its path.
@@ -257,6 +267,47 @@ impl CappedArguments {
             decode: self.decode,
             threads: self.threads,
             enforced: !self.trust,
+        })
+    }
+}
+
+/// `cargo xtask soak`.
+#[derive(Debug, Args)]
+pub(crate) struct SoakArguments {
+    /// GGUF file
+    model: PathBuf,
+    /// What Motley is told, in GiB
+    #[arg(long)]
+    budget: f64,
+    /// Limit of the control group, in GiB
+    #[arg(long)]
+    limit: f64,
+    /// Most the neighbour takes, in GiB
+    #[arg(long)]
+    neighbour: f64,
+    /// How long
+    #[arg(long, default_value_t = 30.0)]
+    minutes: f64,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: u32,
+    /// Text to continue
+    #[arg(long, default_value = "The capital of France is")]
+    prompt: String,
+}
+
+impl SoakArguments {
+    pub(crate) fn soak(&self) -> Result<Soak> {
+        let bytes = |gib: f64| (gib * (1u64 << 30) as f64) as u64;
+        Ok(Soak {
+            motley: std::env::current_exe()?.with_file_name("motley"),
+            model: self.model.clone(),
+            budget_bytes: bytes(self.budget),
+            limit_bytes: bytes(self.limit),
+            neighbour_bytes: bytes(self.neighbour),
+            minutes: self.minutes,
+            threads: self.threads,
+            prompt: self.prompt.clone(),
         })
     }
 }

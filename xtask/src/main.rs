@@ -21,6 +21,8 @@ fn main() -> Result<ExitCode> {
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
         Command::Capped(arguments) => run_capped(&arguments)?,
+        Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
+        Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)

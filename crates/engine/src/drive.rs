@@ -38,6 +38,8 @@ pub(crate) struct Streaming {
     /// Whether what is there is computed while the rest arrives.
     pub(crate) overlap: bool,
     pub(crate) pressure: PressureWatch,
+    /// Fewest slots the cache ever had.
+    pub(crate) slots_least: u32,
     /// Slots beside the cache's.
     pub(crate) staging_slots: u32,
     pub(crate) started: Instant,
@@ -131,6 +133,7 @@ impl Streaming {
     fn breathe(&mut self) {
         let now = self.now();
         let Some(slots) = self.pressure.look(now) else { return };
+        self.slots_least = self.slots_least.min(slots);
         for (key, _) in self.scheduler.set_cache_slots(slots) {
             self.experts.release(key);
         }
@@ -253,6 +256,7 @@ impl Streaming {
             disk: self.experts.counters(),
             foreseen: self.foresight.as_ref().map(Foresight::foreseen),
             slots: self.scheduler.cache().usable(),
+            slots_least: self.slots_least,
             slots_most: self.scheduler.cache().capacity().total(),
             arena_bytes: self.experts.occupied_bytes(),
         }

@@ -19,6 +19,8 @@ pub struct StreamFigures {
     pub foreseen: Option<Foreseen>,
     /// Experts that may stay now; fewer than `slots_most` while memory is scarce (M3).
     pub slots: u32,
+    /// The fewest that could.
+    pub slots_least: u32,
     /// Experts that may stay when memory is plentiful.
     pub slots_most: u32,
     /// Memory of the slots in use.

@@ -12,7 +12,9 @@ pub(crate) struct Foresight {
     wants: Wants,
     logits: Vec<f32>,
     order: Vec<u16>,
+    /// Of the next layer's experts: tokens expected, and the sum of their scores.
     loads: Vec<u32>,
+    sureness: Vec<f32>,
     scores: Vec<f32>,
     predictions: Vec<Prediction>,
     foreseen: Foreseen,
@@ -48,13 +50,14 @@ impl Wants {
 
 impl Foresight {
     pub(crate) fn new(gates: Gates, wants: Wants) -> Self {
-        let loads = vec![0; gates.experts()];
+        let experts = gates.experts();
         Self {
             gates,
             wants,
             logits: Vec::new(),
             order: Vec::new(),
-            loads,
+            loads: vec![0; experts],
+            sureness: vec![0.0; experts],
             scores: Vec::new(),
             predictions: Vec::new(),
             foreseen: Foreseen::default(),
@@ -135,15 +138,22 @@ impl Foresight {
         let Some(rows) = self.gates.rows(next) else { return Ok(()) };
         cpu.project(block, rows, &mut self.logits)?;
         self.loads.fill(0);
+        self.sureness.fill(0.0);
         let (experts, used) = (self.gates.experts(), self.gates.used());
         for token in self.logits.chunks_exact_mut(experts) {
             self.gates.score(next, token);
             self.gates.bias_choice(next, token);
             choose(token, used, &mut self.order);
-            self.order.iter().for_each(|&expert| self.loads[usize::from(expert)] += 1);
+            for &expert in &self.order {
+                self.loads[usize::from(expert)] += 1;
+                self.sureness[usize::from(expert)] += token[usize::from(expert)];
+            }
         }
         let expected = self.loads.iter().enumerate().filter(|(_, tokens)| **tokens > 0);
-        let loads = expected.map(|(expert, &tokens)| (expert as u16, tokens)).collect();
+        let mut loads: Vec<(u16, u32)> =
+            expected.map(|(expert, &tokens)| (expert as u16, tokens)).collect();
+        let sureness = |(expert, _): &(u16, u32)| self.sureness[usize::from(*expert)];
+        loads.sort_by(|a, b| sureness(b).total_cmp(&sureness(a)));
         self.predictions.push(Prediction { layer: next as u16, loads });
         Ok(())
     }

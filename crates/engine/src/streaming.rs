@@ -25,7 +25,7 @@ const LOADS_IN_FLIGHT: u16 = 64;
 /// Slots that guesses may hold.
 const GUESS_SLOTS: u32 = 8;
 /// Guesses read at once.
-const GUESSES_IN_FLIGHT: u16 = 2;
+const GUESSES_IN_FLIGHT: u16 = 4;
 
 /// How experts are streamed. The defaults are what measured best; the other values are for
 /// measuring what each is worth, and for tests.
@@ -47,7 +47,7 @@ impl Default for StreamingOptions {
     fn default() -> Self {
         Self {
             policy: PolicyChoice::default(),
-            prefetch: PrefetchChoice::None,
+            prefetch: PrefetchChoice::NextLayer,
             direct_reads: true,
             overlap: true,
             faults: None,
@@ -79,6 +79,7 @@ pub(crate) fn streaming(
         foresight,
         overlap: options.overlap,
         pressure: PressureWatch::new(least, cache_slots, Nanos::ZERO),
+        slots_least: cache_slots,
         staging_slots: slots - cache_slots,
         started: now(),
         times: BlockTimes::default(),

@@ -35,11 +35,11 @@ impl Cage {
     }
 
     /// `program` in this group from its first instruction on.
-    pub(super) fn command(&self, program: &Path) -> Result<Command> {
+    pub(super) fn command(&self, program: &Path) -> Command {
         let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
         let mut command = Command::new("sh");
         command.args(["-c", join]).arg(&self.folder).arg(program);
-        Ok(command)
+        command
     }
 
     /// Most memory the group ever held, page cache included.
@@ -48,6 +48,15 @@ impl Cage {
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         Ok(text.trim().parse()?)
+    }
+
+    /// Processes of the group the system killed for want of memory.
+    pub(super) fn killed(&self) -> u64 {
+        let files = ["memory.oom_control", "memory.events"];
+        let text =
+            files.iter().find_map(|file| std::fs::read_to_string(self.folder.join(file)).ok());
+        let count = |line: &str| line.strip_prefix("oom_kill ")?.trim().parse().ok();
+        text.and_then(|text| text.lines().find_map(count)).unwrap_or(0)
     }
 
     fn write(&self, file: &str, text: &str) -> Result<()> {

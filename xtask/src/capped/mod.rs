@@ -5,11 +5,14 @@
 //! * `cage`: the control group of one run.
 //! * `way`: what is run.
 //! * `tally`: many runs as a table.
+//! * `soak`: one long run beside a neighbour that takes memory.
 
 mod cage;
+mod soak;
 mod tally;
 mod way;
 
+pub use soak::{Soak, Soaked, soak, take_memory};
 pub use tally::table;
 pub use way::Way;
 
@@ -91,7 +94,7 @@ fn run_once(comparison: &Comparison, way: &Way, budget_bytes: u64, round: usize)
     let cage = Cage::new(comparison.enforced.then_some(budget_bytes))?;
     drop_page_cache()?;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let mut command = cage.command(&comparison.motley)?;
+    let mut command = cage.command(&comparison.motley);
     let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("piped")?.write_all(job.to_string().as_bytes())?;
     let output = child.wait_with_output()?;

@@ -3,6 +3,7 @@
 use super::Comparison;
 use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use std::str::FromStr;
 
 /// A way by name: `bare`, `motley`, or `motley:policy=lru,prefetch=none,serial,buffered`.
@@ -43,25 +44,25 @@ impl FromStr for Way {
 impl Way {
     /// The worker's job; both engines keep weights in the file's own order.
     pub(super) fn job(&self, comparison: &Comparison, budget_bytes: u64, text: &str) -> Value {
-        let mut job = json!({
-            "model": comparison.model,
-            "bare": self.bare,
-            "on_demand": !self.bare,
-            "repack": false,
-            "threads": comparison.threads,
-            "memory": (!self.bare).then_some(budget_bytes),
-            "context": (comparison.prefill + comparison.decode + 1).next_multiple_of(256),
-            "chunk": 512,
-            "text": text,
-            "prefill": comparison.prefill,
-            "decode": comparison.decode,
-            "repeat": 1,
-        });
+        let mut job = base_job(&comparison.model, self.bare, comparison.threads);
+        job["memory"] = json!((!self.bare).then_some(budget_bytes));
+        job["context"] = json!((comparison.prefill + comparison.decode + 1).next_multiple_of(256));
+        job["text"] = json!(text);
+        job["prefill"] = json!(comparison.prefill);
+        job["decode"] = json!(comparison.decode);
         if let Value::Object(job) = &mut job {
             job.extend(self.settings.clone());
         }
         job
     }
+}
+
+/// What all jobs share: weights in the file's own order, one repetition.
+pub(super) fn base_job(model: &Path, bare: bool, threads: u32) -> Value {
+    json!({
+        "model": model, "bare": bare, "on_demand": !bare, "repack": false, "threads": threads,
+        "context": 256, "chunk": 512, "repeat": 1,
+    })
 }
 
 #[cfg(test)]

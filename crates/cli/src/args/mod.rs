@@ -1,16 +1,18 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `sim` holds what the simulator takes, `trace` what traces take, `calibrate` what this
-//! machine's commands take.
+//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take,
+//! `calibrate` what this machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
 mod calibrate;
+mod plan;
 mod sim;
 mod trace;
 
 pub(crate) use calibrate::{Calibrate, Doctor};
+pub(crate) use plan::Plan as PlanArgs;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Show what a model is made of
     Inspect(Inspect),
+    /// Show what would go where, and how fast that should be
+    Plan(PlanArgs),
     /// Show what this machine has, what is used of it and what is missing
     Doctor(Doctor),
     /// Measure this machine, or record how a model routes
@@ -123,7 +127,7 @@ pub(crate) struct LoadArgs {
     pub(crate) policy: PolicyChoice,
     /// What is read before it is asked for, into idle disk time: none, previous-token,
     /// next-layer, prefill-counted
-    #[arg(long, default_value = "none", value_name = "NAME")]
+    #[arg(long, default_value = "next-layer", value_name = "NAME")]
     pub(crate) prefetch: PrefetchChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement

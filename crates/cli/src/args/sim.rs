@@ -153,7 +153,11 @@ pub(crate) enum SourceArg {
     Hybrimoe,
     /// One GPU and several near-data units
     GpuNdp,
-    /// Both
+    /// Energy-centred core selection on seven phones
+    Aecs,
+    /// Prefill on a static-graph device: tiers, groups, ladder
+    Npumoe,
+    /// All of them
     All,
 }
 

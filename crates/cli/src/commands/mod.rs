@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod doctor;
 pub(crate) mod inspect;
+pub(crate) mod plan;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod sim;

@@ -2,7 +2,7 @@
 //! job on stdin, answering with JSON on stdout. `bench` runs the bare engine and
 //! Motley this way, and the exactness tests compare their logits.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, Routed, RoutingWatcher, Runtime, Seam, Session,
     SessionOptions, StreamingOptions,
@@ -53,6 +53,9 @@ pub(crate) struct Job {
     pub(crate) decode: usize,
     /// How often prompt and decode are run; each is timed.
     pub(crate) repeat: u32,
+    /// Go on repeating for so long.
+    #[serde(default)]
+    pub(crate) seconds: f64,
     /// f32 KV cache and plain attention.
     #[serde(default)]
     pub(crate) precise_attention: bool,
@@ -82,11 +85,25 @@ pub(crate) struct Outcome {
     pub(crate) resident_bytes: Option<u64>,
     /// (read, skipped) tensor bytes while loading.
     pub(crate) load_reads: Option<(u64, u64)>,
+    /// Highest resident memory, where the system tells it.
+    #[serde(default)]
+    pub(crate) peak_bytes: Option<u64>,
+    /// How the number of slots moved.
+    #[serde(default)]
+    pub(crate) stream: Option<Slots>,
     /// The figures of all repetitions.
     #[serde(default)]
     pub(crate) record: Option<RunRecord>,
     /// `[layer][token]` → experts, when asked for.
     pub(crate) routing: Vec<Vec<Vec<u32>>>,
+}
+
+/// Experts that may stay: now, at least, at most.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Slots {
+    pub(crate) slots: u32,
+    pub(crate) slots_least: u32,
+    pub(crate) slots_most: u32,
 }
 
 /// Runs the command.
@@ -121,18 +138,32 @@ fn work(job: &Job) -> Result<Outcome> {
         tokens: Vec::new(),
         blocks: 0,
         delegated: 0,
-        resident_bytes: resident_bytes(),
+        resident_bytes: status_bytes("VmRSS:"),
         load_reads: engine.load_reads(),
+        peak_bytes: None,
+        stream: None,
         record: None,
         routing: Vec::new(),
     };
     let prompt = prompt(job, &engine);
-    for _ in 0..job.repeat {
+    let begun = Instant::now();
+    let mut first: Option<Vec<i32>> = None;
+    let mut done = 0;
+    while done < job.repeat || begun.elapsed().as_secs_f64() < job.seconds {
         measure(job, &prompt, &mut session, &mut outcome)?;
+        let expected = first.get_or_insert_with(|| outcome.tokens.clone());
+        ensure!(*expected == outcome.tokens, "repetition {done} gave other tokens than the first");
+        done += 1;
     }
     let seam = session.stats().seam;
     (outcome.blocks, outcome.delegated) = (seam.blocks, seam.delegated);
     outcome.record = Some(engine.record(&session));
+    outcome.peak_bytes = status_bytes("VmHWM:");
+    outcome.stream = session.stats().stream.map(|stream| Slots {
+        slots: stream.slots,
+        slots_least: stream.slots_least,
+        slots_most: stream.slots_most,
+    });
     outcome.routing = by_layer(&seen.lock().expect("the watcher does not panic"), prompt.len());
     Ok(outcome)
 }
@@ -223,10 +254,10 @@ fn most_likely(logits: &[f32]) -> i32 {
     best.map_or(0, |(token, _)| token as i32)
 }
 
-/// `VmRSS` of this process.
-fn resident_bytes() -> Option<u64> {
+/// A figure of this process's memory.
+fn status_bytes(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
