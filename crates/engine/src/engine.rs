@@ -7,8 +7,8 @@ use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
 use crate::streaming::{Budget, StreamStats, streaming};
 use motley_ggml::{
-    LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
-    VirtualFile, Weights,
+    Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
+    ReadCounts, Runtime, Threadpool, ThreadpoolOptions, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
@@ -180,25 +180,51 @@ impl Engine {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
     }
 
+    /// What a sampler may say, as GBNF whose first rule is `root`.
+    pub fn grammar(&self, gbnf: &str) -> Result<Grammar, GrammarError> {
+        Grammar::new(&self.model, gbnf)
+    }
+
+    /// A context whose blocks run on `drive`.
+    pub(crate) fn context(
+        &self,
+        shape: &ContextOptions,
+        drive: Drive,
+    ) -> Result<Context, SessionError> {
+        let model = Arc::clone(&self.model);
+        Ok(Context::new(model, shape, self.pools.clone(), Box::new(drive))?)
+    }
+
+    /// The executor of a context of this shape, and its figures when it streams.
+    pub(crate) fn drive(
+        &self,
+        context_tokens: u32,
+        chunk_tokens: u32,
+        watcher: Option<Box<dyn RoutingWatcher>>,
+    ) -> Result<(Drive, Option<Arc<StreamStats>>), SessionError> {
+        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
+        let (streaming, stats) = match streamed {
+            true => Some(self.streaming(context_tokens, chunk_tokens)?).unzip(),
+            false => (None, None),
+        };
+        Ok((Drive::new(streaming, watcher), stats))
+    }
+
     fn start(
         &self,
         options: &SessionOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
-        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
-        let (streaming, stats) = match streamed {
-            true => Some(self.streaming(options)?).unzip(),
-            false => (None, None),
-        };
-        let drive = Drive::new(streaming, watcher);
+        let (drive, stats) = self.drive(options.context_tokens, options.chunk_tokens, watcher)?;
         Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, stats)
     }
 
     fn streaming(
         &self,
-        options: &SessionOptions,
+        context_tokens: u32,
+        chunk_tokens: u32,
     ) -> Result<(Streaming, Arc<StreamStats>), SessionError> {
-        let budget = Budget::of(&self.spec, options.context_tokens, options.chunk_tokens);
+        let budget = Budget::of(&self.spec, context_tokens, chunk_tokens);
         let slots = match self.options.memory_bytes {
             Some(memory_bytes) => budget.slots(memory_bytes)?,
             None => budget.experts,

@@ -10,8 +10,8 @@
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
-//! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
-//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; `log`: its log.
+//! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`grammar`],
+//!   [`threadpool`]: llama.cpp's own nouns; [`cpu`]: its CPU backend; `log`: its log.
 
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
 
@@ -24,6 +24,7 @@ mod clone;
 pub mod context;
 pub mod cpu;
 mod device;
+pub mod grammar;
 mod log;
 pub mod model;
 mod reserve;
@@ -38,6 +39,7 @@ pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts
 pub use batch::{Batch, BatchToken};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
+pub use grammar::{Grammar, GrammarError, schema_grammar};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use runtime::{Runtime, Seam, SeamConflict};
 pub use sampler::{Sampler, SamplerStage};
