@@ -1,7 +1,7 @@
 //! `Engine`: a loaded model. Opens the files with `motley-model` first, so that
 //! llama.cpp only ever meets headers that were read and checked here.
 
-use crate::chat::{ChatError, ChatMessage, render_chat};
+use crate::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use crate::drive::{Drive, Streaming};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
@@ -164,10 +164,20 @@ impl Engine {
 
     /// The conversation as tokens, by the model's own template.
     pub fn chat_tokens(&self, messages: &[ChatMessage]) -> Result<Vec<i32>, ChatError> {
+        self.conversation_tokens(&messages.into())
+    }
+
+    /// As [`Engine::chat_tokens`], with tools and all else a template may look at.
+    pub fn conversation_tokens(&self, conversation: &Conversation) -> Result<Vec<i32>, ChatError> {
         let template = self.model.chat_template().ok_or(ChatError::NoTemplate)?;
-        let text =
-            render_chat(&template, messages, &self.model.begin_text(), &self.model.end_text())?;
+        let (begin, end) = (self.model.begin_text(), self.model.end_text());
+        let text = render_chat(&template, conversation, &begin, &end)?;
         Ok(self.model.tokenize(&text, false, true))
+    }
+
+    /// The model's own chat template, if it carries one.
+    pub fn chat_template(&self) -> Option<String> {
+        self.model.chat_template()
     }
 
     /// Threads the engine computes with.

@@ -27,7 +27,7 @@ pub mod streaming;
 pub mod text;
 
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
-pub use chat::{ChatError, ChatMessage};
+pub use chat::{ChatError, ChatMessage, Conversation};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use motley_ggml::{
     Grammar, GrammarError, Runtime, Seam, SeamConflict, cpu::unused_cpu_level, schema_grammar,

@@ -51,6 +51,7 @@ fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
         stop: Vec::new(),
         candidates: None,
         ignore_end: true,
+        control_tokens: false,
     }
 }
 
@@ -175,6 +176,7 @@ fn too_long_and_too_many_are_refused() {
     assert!(many.iter().filter(|one| one.is_ok()).count() >= 2);
 }
 
+#[allow(clippy::disallowed_methods, reason = "a test may wait")]
 fn until(done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {

@@ -1,13 +1,15 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `sim` holds what the simulator takes, `trace` what traces take.
+//! `serve` holds what the server takes, `sim` holds what the simulator takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::PolicyChoice;
 use std::path::PathBuf;
 
+mod serve;
 mod sim;
 mod trace;
 
+pub(crate) use serve::Serve;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 
@@ -43,6 +45,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Generate text, or chat when no prompt is given
     Run(Run),
+    /// Serve an OpenAI-compatible API and a page to chat on
+    Serve(Box<Serve>),
     /// Show what a model is made of
     Inspect(Inspect),
     /// Measure against the bare engine, in interleaved pairs

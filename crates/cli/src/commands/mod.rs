@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod inspect;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod trace;
 pub(crate) mod worker;

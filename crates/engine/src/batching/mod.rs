@@ -15,6 +15,7 @@ mod stop;
 mod stream;
 mod worker;
 
+pub use motley_sched::batch::Refused;
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 
 use crate::routing::RoutingWatcher;

@@ -25,6 +25,8 @@ pub struct Ask {
     pub candidates: Option<usize>,
     /// Go on past the model's end token.
     pub ignore_end: bool,
+    /// Show control tokens written out, for formats that are made of them.
+    pub control_tokens: bool,
 }
 
 /// What happened to a request.
@@ -96,6 +98,7 @@ pub(super) struct Stream {
     stop: StopText,
     candidates: Option<usize>,
     ignore_end: bool,
+    control_tokens: bool,
     max_tokens: usize,
     done: Done,
     pub(super) events: mpsc::Sender<Event>,
@@ -126,6 +129,7 @@ impl Stream {
             stop: StopText::new(ask.stop),
             candidates: ask.candidates.map(|count| count.min(TOP_CANDIDATES_MAX)),
             ignore_end: ask.ignore_end,
+            control_tokens: ask.control_tokens,
             max_tokens: ask.max_tokens,
             done: Done {
                 reason: Reason::Length,
@@ -150,7 +154,7 @@ impl Stream {
         if model.is_end(token) && !self.ignore_end {
             return Next::End(Reason::Stop);
         }
-        let text = self.text.push(&model.token_bytes(token, false));
+        let text = self.text.push(&model.token_bytes(token, self.control_tokens));
         let (text, stopped) = self.stop.push(&text);
         let said = self.candidates.and_then(|top| said(context, index, token, top));
         if !text.is_empty() || said.is_some() {
