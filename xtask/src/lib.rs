@@ -6,12 +6,14 @@
 //! - [`upcycle`]: a mixture of experts that computes exactly what a dense model does.
 //! - [`gguf_source`]: headers and tokenizers of existing files.
 //! - [`smollm2`]: fetches the one real model that tests start from.
+//! - [`load`]: many streams at once against a running server.
 //! - [`cache`]: where models live.
 //! - [`output`]: files under construction and what is told of them.
 #![forbid(unsafe_code)]
 
 pub mod cache;
 pub mod gguf_source;
+pub mod load;
 pub mod output;
 pub mod smollm2;
 pub mod synth;

@@ -4,7 +4,7 @@
 mod arguments;
 
 use anyhow::Result;
-use arguments::{Arguments, Command, SynthArguments, UpcycleArguments};
+use arguments::{Arguments, Command, LoadArguments, SynthArguments, UpcycleArguments};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -13,13 +13,14 @@ use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
 use xtask::output::{Progress, Report};
 use xtask::synth::file::first_path;
-use xtask::{cache, smollm2, synth, tidy, upcycle, workspace_root};
+use xtask::{cache, load, smollm2, synth, tidy, upcycle, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => return run_tidy(),
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
+        Command::Load(arguments) => return run_load(&arguments),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)
@@ -79,6 +80,18 @@ fn run_upcycle(arguments: &UpcycleArguments) -> Result<()> {
     let upcycle::Request { experts, topk, .. } = request;
     tell_written(&format!("upcycled: {experts} experts (top-{topk})"), &report, bar.finish());
     Ok(())
+}
+
+fn run_load(arguments: &LoadArguments) -> Result<ExitCode> {
+    let target = arguments.target()?;
+    println!("{}", load::HEADER);
+    let mut mixed_up = 0;
+    for &streams in &arguments.streams {
+        let round = load::round(&target, streams)?;
+        mixed_up += round.mixed_up;
+        println!("{}", round.row());
+    }
+    Ok(if mixed_up == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One line for a person on stderr, the path alone on stdout.

@@ -18,6 +18,10 @@ pub enum GrammarError {
     Grammar,
 }
 
+/// llama.cpp's own limit. It writes grammars beyond it to stderr, whole; they are found
+/// here first, because a grammar may hold what a user wrote.
+const REPEATS_MAX: u64 = 2000;
+
 /// The GBNF of every JSON text that `schema` allows.
 pub fn schema_grammar(schema: &str) -> Result<String, GrammarError> {
     let schema = CString::new(schema).map_err(|_| GrammarError::Schema)?;
@@ -52,7 +56,7 @@ impl Grammar {
     pub fn new(model: &Arc<Model>, gbnf: &str) -> Result<Self, GrammarError> {
         let gbnf = CString::new(gbnf).map_err(|_| GrammarError::Grammar)?;
         // An empty text would make a sampler without a grammar.
-        if gbnf.is_empty() {
+        if gbnf.is_empty() || repeats_more_than(REPEATS_MAX, gbnf.as_bytes()) {
             return Err(GrammarError::Grammar);
         }
         // SAFETY: the vocabulary lives as long as the model, which is kept; exceptions
@@ -97,9 +101,45 @@ impl Drop for Grammar {
     }
 }
 
+/// Whether a `{n}` or `{n,m}` outside of literals and classes is larger than `most`.
+fn repeats_more_than(most: u64, gbnf: &[u8]) -> bool {
+    let mut closing = None;
+    let mut bytes = gbnf.iter().copied();
+    let mut number = 0_u64;
+    while let Some(byte) = bytes.next() {
+        match (closing, byte) {
+            (Some(_), b'\\') => drop(bytes.next()),
+            (Some(close), byte) if byte == close => closing = None,
+            (Some(b'}'), b'0'..=b'9') => {
+                number = number.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+                if number > most {
+                    return true;
+                }
+            }
+            (Some(b'}'), _) => number = 0,
+            (Some(_), _) => {}
+            (None, b'"') => closing = Some(b'"'),
+            (None, b'[') => closing = Some(b']'),
+            (None, b'{') => (closing, number) = (Some(b'}'), 0),
+            (None, _) => {}
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_repetitions_count() {
+        for fine in ["a{3,2000}", "\"{9999}\"", "[{9999}]", "\"\\\"{9999}\"", "a{,}", "9999"] {
+            assert!(!repeats_more_than(2000, fine.as_bytes()), "{fine}");
+        }
+        for large in ["a{2001}", "a{0,2001}", "\"a\" [b] ( c ){99999999999999999999999,}"] {
+            assert!(repeats_more_than(2000, large.as_bytes()), "{large}");
+        }
+    }
 
     #[test]
     fn a_schema_becomes_a_grammar() {

@@ -31,6 +31,9 @@ pub(crate) fn grammar(
     if !schema.is_object() {
         return Err(ApiError::invalid(param, "a schema is a JSON object"));
     }
+    if !patterns(&schema).iter().all(|pattern| is_plain(pattern)) {
+        return Err(ApiError::invalid(param, "a `pattern` uses what grammars cannot express"));
+    }
     let written = schema.to_string();
     if written.len() > SCHEMA_BYTES_MAX {
         let message = format!("a schema may be {SCHEMA_BYTES_MAX} bytes long");
@@ -65,6 +68,41 @@ fn call_schema(tools: &Tools<'_>) -> Value {
     }
 }
 
+/// Regular expressions anywhere in the schema.
+fn patterns(schema: &Value) -> Vec<&str> {
+    match schema {
+        Value::Object(fields) => {
+            let own = fields.get("pattern").and_then(Value::as_str);
+            own.into_iter().chain(fields.values().flat_map(patterns)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(patterns).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the converter takes a pattern as it is: it would accept any string instead
+/// of one it does not understand, and write it to stderr.
+fn is_plain(pattern: &str) -> bool {
+    let mut depth = 0_i32;
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(c) if "dwsn.-+*?()[]{}|/^$\\\"".contains(c) => {}
+                _ => return false,
+            },
+            '(' if chars.peek() == Some(&'?') => return false,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth == 0 && pattern.starts_with('^') && pattern.ends_with('$')
+}
+
 fn convert(schema: String) -> Result<String, GrammarError> {
     let thread = std::thread::Builder::new().stack_size(CONVERTER_STACK_BYTES);
     let converting = thread.spawn(move || schema_grammar(&schema));
@@ -75,6 +113,18 @@ fn convert(schema: String) -> Result<String, GrammarError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_are_looked_at_wherever_they_are() {
+        let schema = json!({ "items": [{ "pattern": "^a$" }], "properties": { "x": { "pattern": "(?=b)" } } });
+        assert_eq!(patterns(&schema), ["^a$", "(?=b)"]);
+        for plain in ["^[a-z]{2}-\\d+$", "^(a|b)*$", "^$"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for other in ["a", "^(?=a)$", "^\\bword$", "^(a$", "^a)($", "^\\1$", "^\\"] {
+            assert!(!is_plain(other), "{other}");
+        }
+    }
 
     #[test]
     fn hostile_schemas_are_errors_and_nothing_worse() {
