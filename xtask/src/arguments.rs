@@ -1,9 +1,10 @@
 //! The command line of `cargo xtask`, and how options become requests.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use motley_model::gguf::GgmlType;
 use std::path::PathBuf;
+use xtask::capped::{Comparison, Soak, Way};
 use xtask::synth::{Arch, Preset, Request};
 use xtask::{load, upcycle};
 
@@ -17,6 +18,18 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a model in several ways, in turn, under memory limits and with cold caches
+    Capped(CappedArguments),
+    /// Run a model for long at a small budget beside a neighbour that takes memory
+    Soak(SoakArguments),
+    /// Take memory and give it back until killed (used by `soak`)
+    #[command(hide = true)]
+    TakeMemory {
+        /// Most to take.
+        bytes: u64,
+        /// A large file to read.
+        file: PathBuf,
+    },
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Write a GGUF of random weights and print its path.
@@ -231,5 +244,113 @@ mod tests {
     fn the_command_line_is_sound() {
         use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+}
+
+/// `cargo xtask capped`.
+#[derive(Debug, Args)]
+pub(crate) struct CappedArguments {
+    /// GGUF file
+    model: PathBuf,
+    /// Limits in GiB
+    #[arg(long, value_delimiter = ',', default_value = "4")]
+    budgets: Vec<f64>,
+    /// `bare`, `motley`, or `motley:policy=…,prefetch=…,serial,buffered`
+    #[arg(long, num_args = 1.., default_values = ["bare", "motley"])]
+    ways: Vec<Way>,
+    /// Runs of each way under each limit
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Prompts: JSON lines with `turns` (MT-Bench); the first turn counts
+    #[arg(long)]
+    prompts: PathBuf,
+    /// Prompt tokens at most
+    #[arg(long, default_value_t = 64)]
+    prefill: usize,
+    /// Decoded tokens
+    #[arg(long, default_value_t = 128)]
+    decode: usize,
+    /// Threads
+    #[arg(long, default_value_t = 2)]
+    threads: u32,
+    /// Tell Motley of the limit and do not enforce it, to see whether it is kept
+    #[arg(long)]
+    trust: bool,
+    /// The program (default: beside this one)
+    #[arg(long)]
+    motley: Option<PathBuf>,
+    /// File for every run as a line of JSON
+    #[arg(long)]
+    pub(crate) out: PathBuf,
+}
+
+impl CappedArguments {
+    pub(crate) fn comparison(&self) -> Result<Comparison> {
+        let text = std::fs::read_to_string(&self.prompts)
+            .with_context(|| format!("cannot read {}", self.prompts.display()))?;
+        let prompts: Vec<String> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter_map(|question| Some(question["turns"][0].as_str()?.to_owned()))
+            .collect();
+        ensure!(!prompts.is_empty(), "{} has no prompts", self.prompts.display());
+        let beside = std::env::current_exe()?.with_file_name("motley");
+        Ok(Comparison {
+            motley: self.motley.clone().unwrap_or(beside),
+            model: self.model.clone(),
+            budgets_bytes: self
+                .budgets
+                .iter()
+                .map(|gib| (gib * (1u64 << 30) as f64) as u64)
+                .collect(),
+            ways: self.ways.clone(),
+            rounds: self.rounds,
+            prompts,
+            prefill: self.prefill,
+            decode: self.decode,
+            threads: self.threads,
+            enforced: !self.trust,
+        })
+    }
+}
+
+/// `cargo xtask soak`.
+#[derive(Debug, Args)]
+pub(crate) struct SoakArguments {
+    /// GGUF file
+    model: PathBuf,
+    /// What Motley is told, in GiB
+    #[arg(long)]
+    budget: f64,
+    /// Limit of the control group, in GiB
+    #[arg(long)]
+    limit: f64,
+    /// Most the neighbour takes, in GiB
+    #[arg(long)]
+    neighbour: f64,
+    /// How long
+    #[arg(long, default_value_t = 30.0)]
+    minutes: f64,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: u32,
+    /// Text to continue
+    #[arg(long, default_value = "The capital of France is")]
+    prompt: String,
+}
+
+impl SoakArguments {
+    pub(crate) fn soak(&self) -> Result<Soak> {
+        let bytes = |gib: f64| (gib * (1u64 << 30) as f64) as u64;
+        Ok(Soak {
+            motley: std::env::current_exe()?.with_file_name("motley"),
+            model: self.model.clone(),
+            budget_bytes: bytes(self.budget),
+            limit_bytes: bytes(self.limit),
+            neighbour_bytes: bytes(self.neighbour),
+            minutes: self.minutes,
+            threads: self.threads,
+            prompt: self.prompt.clone(),
+        })
     }
 }

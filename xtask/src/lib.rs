@@ -8,10 +8,12 @@
 //! - [`smollm2`]: fetches the one real model that tests start from.
 //! - [`load`]: many streams at once against a running server.
 //! - [`cache`]: where models live.
+//! - [`capped`]: ways of running a model compared under memory limits.
 //! - [`output`]: files under construction and what is told of them.
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod capped;
 pub mod gguf_source;
 pub mod load;
 pub mod output;

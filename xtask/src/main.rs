@@ -4,7 +4,9 @@
 mod arguments;
 
 use anyhow::Result;
-use arguments::{Arguments, Command, LoadArguments, SynthArguments, UpcycleArguments};
+use arguments::{
+    Arguments, CappedArguments, Command, LoadArguments, SynthArguments, UpcycleArguments,
+};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -13,7 +15,7 @@ use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
 use xtask::output::{Progress, Report};
 use xtask::synth::file::first_path;
-use xtask::{cache, load, smollm2, synth, tidy, upcycle, workspace_root};
+use xtask::{cache, capped, load, smollm2, synth, tidy, upcycle, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -21,6 +23,9 @@ fn main() -> Result<ExitCode> {
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
         Command::Load(arguments) => return run_load(&arguments),
+        Command::Capped(arguments) => run_capped(&arguments)?,
+        Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
+        Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)
@@ -34,6 +39,12 @@ fn run_tidy() -> Result<ExitCode> {
     }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_capped(arguments: &CappedArguments) -> Result<()> {
+    let runs = capped::run(&arguments.comparison()?, &arguments.out)?;
+    println!("{}", capped::table(&runs));
+    Ok(())
 }
 
 fn run_synth(arguments: &SynthArguments) -> Result<()> {

@@ -5,23 +5,83 @@ use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_engine::{
-    Budget, Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, unused_cpu_level,
+    Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, StreamingOptions,
+    machine_memory, unused_cpu_level,
 };
 use motley_model::{ModelSpec, Sizes};
+use motley_plan::budget::{Budget, BudgetReason};
 use std::path::Path;
 
+/// Where weights will live, and why: decided before anything is loaded.
+pub(crate) struct Residence {
+    pub(crate) loading: Loading,
+    pub(crate) memory_bytes: Option<u64>,
+    why: String,
+}
+
+impl Residence {
+    /// As told by `--memory` and `--loading`; else mapped when everything fits into what the
+    /// machine can give, and streamed within that when not (M3).
+    pub(crate) fn choose(spec: &ModelSpec, load: &LoadArgs, memory: Option<u64>) -> Result<Self> {
+        let budget = Budget::of(spec, session_options(load).shape());
+        let on_demand = |memory_bytes, why| Self { loading: Loading::OnDemand, memory_bytes, why };
+        if let Some(memory) = memory {
+            let why = within(&budget, memory, load, "as told")?;
+            return Ok(on_demand(Some(memory), why));
+        }
+        match (load.loading, machine_memory().filter(|_| spec.is_moe())) {
+            (Some(LoadingArg::OnDemand), _) => {
+                Ok(on_demand(None, "experts read from disk when first needed".into()))
+            }
+            (None, Some(machine)) => {
+                let chosen = budget.default_bytes(machine);
+                if chosen.reason == BudgetReason::EverythingFits {
+                    return Ok(Self::mapped(load));
+                }
+                let why = within(&budget, chosen.bytes, load, &chosen.to_string())?;
+                Ok(on_demand(Some(chosen.bytes), why))
+            }
+            _ => Ok(Self::mapped(load)),
+        }
+    }
+
+    fn mapped(load: &LoadArgs) -> Self {
+        let why = match load.exact {
+            false => "experts in memory, rearranged for this CPU where it helps",
+            true => "experts mapped from the file",
+        };
+        Self { loading: Loading::Mapped, memory_bytes: None, why: why.into() }
+    }
+}
+
+/// How many experts stay within the budget.
+fn within(budget: &Budget, memory: u64, load: &LoadArgs, source: &str) -> Result<String> {
+    let kept = budget.slots(memory)?.min(budget.experts);
+    let rest = if kept < budget.experts { "the others on disk" } else { "all of them" };
+    Ok(format!(
+        "{} in all ({source}), {kept} of {} experts stay in memory ({}), {rest}",
+        HumanBytes(memory),
+        budget.experts,
+        load.policy.name(),
+    ))
+}
+
 /// Options for the engine.
-pub(crate) fn engine_options(load: &LoadArgs, threads: Option<u32>) -> EngineOptions {
-    let loading = match (load.loading, load.memory) {
-        (LoadingArg::Mapped, None) => Loading::Mapped,
-        _ => Loading::OnDemand,
-    };
+pub(crate) fn engine_options(
+    load: &LoadArgs,
+    threads: Option<u32>,
+    residence: &Residence,
+) -> EngineOptions {
     EngineOptions {
-        loading,
+        loading: residence.loading,
         repack: !load.exact,
         threads,
-        memory_bytes: load.memory,
-        policy: load.policy,
+        memory_bytes: residence.memory_bytes,
+        streaming: StreamingOptions {
+            policy: load.policy,
+            prefetch: load.prefetch,
+            ..StreamingOptions::default()
+        },
     }
 }
 
@@ -54,11 +114,9 @@ pub(crate) fn load(
     load: &LoadArgs,
     global: &Global,
 ) -> Result<Engine> {
-    if let Some(memory) = load.memory {
-        let (spec, _) = ModelSpec::open(model)?;
-        Budget::of(&spec, load.context, load.chunk).slots(memory)?;
-    }
-    let options = engine_options(load, global.threads);
+    let (spec, _) = ModelSpec::open(model)?;
+    let residence = Residence::choose(&spec, load, global.memory)?;
+    let options = engine_options(load, global.threads, &residence);
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {
         bar.set_position((fraction * 1000.0) as u64);
@@ -67,7 +125,7 @@ pub(crate) fn load(
     bar.finish_and_clear();
     let engine = engine?;
     if !global.json {
-        eprintln!("motley: {}", chosen(engine.spec(), load, engine.threads()));
+        eprintln!("motley: {}", chosen(engine.spec(), &residence.why, engine.threads()));
         if let Some(hint) = unused_cpu_level() {
             eprintln!("motley: {hint}");
         }
@@ -76,39 +134,18 @@ pub(crate) fn load(
 }
 
 /// One line: the model, where its experts are, and with how many threads.
-fn chosen(spec: &ModelSpec, load: &LoadArgs, threads: u32) -> String {
+fn chosen(spec: &ModelSpec, place: &str, threads: u32) -> String {
     let sizes = Sizes::of(spec);
     let name = spec.name.as_deref().unwrap_or(&spec.architecture);
     let total = HumanBytes(sizes.total_bytes);
     if !spec.is_moe() {
         return format!("{name}, {total}, dense: plain llama.cpp, {threads} threads");
     }
-    let place = match (load.loading, load.memory) {
-        (LoadingArg::Mapped, None) if !load.exact => {
-            "experts in memory, rearranged for this CPU where it helps".into()
-        }
-        (LoadingArg::Mapped, None) => "experts mapped from the file".into(),
-        (_, None) => "experts read from disk when first needed".into(),
-        (_, Some(memory)) => within(spec, load, memory),
-    };
     format!(
         "{name}, {total}, {} layers × {} experts, {} per token: {place}; {threads} threads",
         spec.expert_layers().count(),
         spec.experts,
         spec.used,
-    )
-}
-
-/// How many experts stay within the budget, which has been found large enough.
-fn within(spec: &ModelSpec, load: &LoadArgs, memory: u64) -> String {
-    let budget = Budget::of(spec, load.context, load.chunk);
-    let kept = budget.slots(memory).unwrap_or(0);
-    let rest = if kept < budget.experts { "the others on disk" } else { "all of them" };
-    format!(
-        "{} in all, {kept} of {} experts stay in memory ({}), {rest}",
-        HumanBytes(memory),
-        budget.experts,
-        load.policy.name(),
     )
 }
 

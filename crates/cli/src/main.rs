@@ -21,12 +21,10 @@ fn main() -> ExitCode {
     let result = match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
         Command::Serve(serve) => commands::serve::run(&motley.global, &serve),
-        Command::Inspect(inspect) => commands::inspect::run(
-            &inspect.model,
-            motley.global.json,
-            u64::from(inspect.context),
-            columns(),
-        ),
+        Command::Inspect(inspect) => {
+            commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
+        }
+        Command::Plan(plan) => commands::plan::run(&motley.global, &plan, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {

@@ -8,6 +8,7 @@
 //! * [`compute`]: time of one expert on one unit for a number of tokens.
 //! * [`transfer`]: time to move bytes over a link.
 //! * [`energy`]: joules of a device over a span.
+//! * [`power`]: A3, what a choice of CPU cores draws, without a meter.
 //! * [`derive`](mod@derive): the models from a machine description and an expert's shape.
 //! * [`parallel`]: one expert split over several units (G1).
 //! * [`nnls`]: the non-negative least squares under every fit.
@@ -20,6 +21,7 @@ pub mod energy;
 pub mod fit;
 pub mod nnls;
 pub mod parallel;
+pub mod power;
 pub mod time;
 pub mod transfer;
 
@@ -28,5 +30,6 @@ pub use derive::{Efficiency, ExpertShape};
 pub use energy::{EnergyCost, EnergySample};
 pub use fit::{Fit, FitError, Residuals};
 pub use parallel::TensorParallel;
+pub use power::PowerHeuristic;
 pub use time::Nanos;
 pub use transfer::{TransferCost, TransferSample};

@@ -6,14 +6,17 @@
 //! computation: each is reported as done when it is taken up, and all are computed
 //! before the loop waits for the disk. Loads go on meanwhile.
 
-use crate::experts::{Experts, Landed, READS_IN_FLIGHT};
+use crate::experts::{Experts, Landed};
+use crate::figures::{BlockTimes, SharedFigures, StreamFigures, added};
+use crate::foresight::Foresight;
+use crate::pressure::PressureWatch;
 use crate::routing::{Routed, RoutingWatcher};
-use crate::streaming::{StreamFigures, StreamStats};
 use motley_cost::Nanos;
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_sched::prefetch::Prediction;
 use motley_sched::{Action, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_store::{FilledExpert, Priority};
-use motley_trace::ExpertKey;
+use motley_trace::{ExpertKey, PhaseRecord};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,14 +26,25 @@ pub(crate) struct Drive {
     streaming: Option<Streaming>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: Routed,
+    figures: Arc<SharedFigures>,
 }
 
 /// A scheduler and the hands it moves.
 pub(crate) struct Streaming {
     pub(crate) scheduler: Scheduler,
     pub(crate) experts: Experts,
-    pub(crate) stats: Arc<StreamStats>,
+    /// Scores and predictions, for a policy or prefetcher that looks at them.
+    pub(crate) foresight: Option<Foresight>,
+    /// Whether what is there is computed while the rest arrives.
+    pub(crate) overlap: bool,
+    pub(crate) pressure: PressureWatch,
+    /// Fewest slots the cache ever had.
+    pub(crate) slots_least: u32,
+    /// Slots beside the cache's.
+    pub(crate) staging_slots: u32,
     pub(crate) started: Instant,
+    /// Of the current block.
+    pub(crate) times: BlockTimes,
     pub(crate) scratch: Scratch,
 }
 
@@ -48,8 +62,9 @@ impl Drive {
     pub(crate) fn new(
         streaming: Option<Streaming>,
         watcher: Option<Box<dyn RoutingWatcher>>,
+        figures: Arc<SharedFigures>,
     ) -> Self {
-        Self { streaming, watcher, routed: Routed::default() }
+        Self { streaming, watcher, routed: Routed::default(), figures }
     }
 }
 
@@ -63,37 +78,66 @@ impl BlockExecutor for Drive {
             self.routed.refill(block);
             watcher.on_routed(&self.routed);
         }
-        let Some(streaming) = &mut self.streaming else { return Ok(cpu.compute(block)) };
-        let layer = block.layer();
+        let begun = now();
+        let Some(streaming) = &mut self.streaming else {
+            let outcome = cpu.compute(block);
+            let took = begun.elapsed().as_secs_f64();
+            let added = PhaseRecord {
+                blocks: 1,
+                blocks_s: took,
+                compute_s: took,
+                expert_tokens: block.output_rows() as u64,
+                ..PhaseRecord::default()
+            };
+            self.figures.add(block.tokens(), &added, None);
+            return Ok(outcome);
+        };
+        let before = streaming.figures();
         let outcome = streaming.run(block, cpu);
         if !matches!(outcome, Ok(ComputeOutcome::Done)) {
             streaming.abandon();
         }
-        streaming.stats.set(streaming.figures());
-        outcome.map_err(|reason| BlockError { layer, reason })
+        let after = streaming.figures();
+        streaming.times.block = begun.elapsed();
+        let added = added(streaming.times, &before, &after, block.output_rows() as u64);
+        self.figures.add(block.tokens(), &added, Some(after));
+        outcome.map_err(|reason| BlockError { layer: block.layer(), reason })
     }
 }
 
 impl Streaming {
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(
         &mut self,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
+        self.times = BlockTimes::default();
         self.take_landed()?;
-        self.on_routed(block);
+        self.breathe();
+        self.on_routed(block, cpu)?;
         loop {
             let outcome = self.carry_out(block, cpu)?;
-            if outcome != ComputeOutcome::Done || self.scheduler.layer_is_done() {
+            let done = self.scheduler.layer_is_done() && self.scratch.ready.is_empty();
+            if outcome != ComputeOutcome::Done || done {
                 return Ok(outcome);
             }
-            let begun = Instant::now();
+            let begun = now();
             let landed = self.experts.wait().ok_or("the scheduler waits for nothing")?;
-            self.stats.add_stall(begun.elapsed());
+            self.times.stall += begun.elapsed();
             self.on_landed(landed)?;
             self.take_landed()?;
         }
+    }
+
+    /// Gives memory back, or takes it again, as the machine's memory allows (M3).
+    fn breathe(&mut self) {
+        let now = self.now();
+        let Some(slots) = self.pressure.look(now) else { return };
+        self.slots_least = self.slots_least.min(slots);
+        for (key, _) in self.scheduler.set_cache_slots(slots) {
+            self.experts.release(key);
+        }
+        self.experts.set_usable(slots + self.staging_slots);
     }
 
     /// Reports every load that has ended already.
@@ -104,8 +148,13 @@ impl Streaming {
         Ok(())
     }
 
-    fn on_routed(&mut self, block: &ExpertBlock<'_>) {
+    fn on_routed(&mut self, block: &ExpertBlock<'_>, cpu: &mut CpuUnit) -> Result<(), String> {
         self.scratch.count(block);
+        let (mut scores, mut predictions): (&[f32], &[Prediction]) = (&[], &[]);
+        if let Some(foresight) = &mut self.foresight {
+            foresight.look(block, &self.scratch.experts, cpu).map_err(|error| error.to_string())?;
+            (scores, predictions) = (foresight.scores(), foresight.predictions());
+        }
         let tokens = block.tokens() as u32;
         let routed = motley_sched::cache::Routed {
             layer: block.layer() as u16,
@@ -113,11 +162,12 @@ impl Streaming {
             experts: &self.scratch.experts,
             loads: &self.scratch.loads,
             weights: &[],
-            scores: &[],
+            scores,
         };
         let phase = if tokens > 1 { Phase::Prefill } else { Phase::Decode };
-        let now = self.now();
-        self.scheduler.on_routed(now, &Routing { routed, phase, predictions: &[] });
+        let now = Nanos(self.started.elapsed().as_nanos() as u64);
+        self.scheduler.on_routed(now, &Routing { routed, phase, predictions });
+        Ok(())
     }
 
     /// Does everything there is to do now: loads are started, what is ready is computed.
@@ -128,6 +178,9 @@ impl Streaming {
     ) -> Result<ComputeOutcome, String> {
         loop {
             match self.scheduler.poll_action(self.now()) {
+                None if !self.overlap && self.experts.under_way() => {
+                    return Ok(ComputeOutcome::Done);
+                }
                 None => return self.compute_ready(block, cpu),
                 Some(Action::Load { key, purpose, .. }) => {
                     let outcome = self.start_load(key, purpose, block, cpu)?;
@@ -178,7 +231,9 @@ impl Streaming {
         }
         let ready: Vec<_> =
             self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
+        let begun = now();
         let outcome = cpu.compute_with(block, &ready).map_err(|error| error.to_string());
+        self.times.compute += begun.elapsed();
         self.scratch.ready.clear();
         outcome
     }
@@ -196,12 +251,25 @@ impl Streaming {
     }
 
     fn figures(&self) -> StreamFigures {
-        StreamFigures { counts: self.scheduler.counts(), disk: self.experts.counters() }
+        StreamFigures {
+            counts: self.scheduler.counts(),
+            disk: self.experts.counters(),
+            foreseen: self.foresight.as_ref().map(Foresight::foreseen),
+            slots: self.scheduler.cache().usable(),
+            slots_least: self.slots_least,
+            slots_most: self.scheduler.cache().capacity().total(),
+            arena_bytes: self.experts.occupied_bytes(),
+        }
     }
 
     fn now(&self) -> Nanos {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl Scratch {
@@ -226,6 +294,3 @@ impl Scratch {
         }
     }
 }
-
-/// Loads the scheduler may have under way: enough for the disk's queue.
-pub(crate) const LOADS_IN_FLIGHT: u16 = 2 * READS_IN_FLIGHT as u16;

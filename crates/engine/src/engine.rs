@@ -3,16 +3,19 @@
 
 use crate::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use crate::drive::{Drive, Streaming};
+use crate::figures::{SharedFigures, StreamFigures};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
-use crate::streaming::{Budget, StreamStats, streaming};
+use crate::streaming::{StreamingOptions, limits, streaming};
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
     ReadCounts, Runtime, Threadpool, ThreadpoolOptions, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
-use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role};
-use motley_sched::cache::PolicyChoice;
+use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
+use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
+use motley_trace::run::RUN_VERSION;
+use motley_trace::{RunRecord, StreamingRecord};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,8 +44,8 @@ pub struct EngineOptions {
     /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
     /// every expert.
     pub memory_bytes: Option<u64>,
-    /// Which experts stay when not all can.
-    pub policy: PolicyChoice,
+    /// How experts are streamed, with [`Loading::OnDemand`].
+    pub streaming: StreamingOptions,
 }
 
 impl Default for EngineOptions {
@@ -52,7 +55,7 @@ impl Default for EngineOptions {
             repack: true,
             threads: None,
             memory_bytes: None,
-            policy: PolicyChoice::default(),
+            streaming: StreamingOptions::default(),
         }
     }
 }
@@ -180,6 +183,11 @@ impl Engine {
         self.model.chat_template()
     }
 
+    /// Ceiling for everything, if there is one.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.options.memory_bytes
+    }
+
     /// Threads the engine computes with.
     pub fn threads(&self) -> u32 {
         self.pools.decode.threads()
@@ -208,16 +216,19 @@ impl Engine {
     /// The executor of a context of this shape, and its figures when it streams.
     pub(crate) fn drive(
         &self,
-        context_tokens: u32,
-        chunk_tokens: u32,
+        shape: SessionShape,
         watcher: Option<Box<dyn RoutingWatcher>>,
-    ) -> Result<(Drive, Option<Arc<StreamStats>>), SessionError> {
+    ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
         let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
-        let (streaming, stats) = match streamed {
-            true => Some(self.streaming(context_tokens, chunk_tokens)?).unzip(),
-            false => (None, None),
-        };
-        Ok((Drive::new(streaming, watcher), stats))
+        let streaming = if streamed { Some(self.streaming(shape)?) } else { None };
+        let figures = Arc::<SharedFigures>::default();
+        Ok((Drive::new(streaming, watcher, Arc::clone(&figures)), figures))
+    }
+
+    /// Model and pools, for a context of the caller's own.
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> (Arc<Model>, Pools) {
+        (Arc::clone(&self.model), self.pools.clone())
     }
 
     fn start(
@@ -225,21 +236,54 @@ impl Engine {
         options: &SessionOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
-        let (drive, stats) = self.drive(options.context_tokens, options.chunk_tokens, watcher)?;
-        Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, stats)
+        let (drive, figures) = self.drive(options.shape(), watcher)?;
+        Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, figures)
     }
 
-    fn streaming(
-        &self,
-        context_tokens: u32,
-        chunk_tokens: u32,
-    ) -> Result<(Streaming, Arc<StreamStats>), SessionError> {
-        let budget = Budget::of(&self.spec, context_tokens, chunk_tokens);
-        let slots = match self.options.memory_bytes {
-            Some(memory_bytes) => budget.slots(memory_bytes)?,
-            None => budget.experts,
-        };
-        Ok(streaming(&self.spec, &self.paths, slots, self.options.policy)?)
+    fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
+        let slots = self.slots(shape)?;
+        Ok(streaming(&self.spec, &self.paths, slots, &self.options.streaming)?)
+    }
+
+    fn slots(&self, shape: SessionShape) -> Result<u32, TooLittleMemory> {
+        let budget = Budget::of(&self.spec, shape);
+        match self.options.memory_bytes {
+            Some(memory_bytes) => budget.slots(memory_bytes),
+            None => Ok(budget.experts + 1),
+        }
+    }
+
+    /// The figures of `session`, one of this engine's, with the settings they came from.
+    pub fn record(&self, session: &Session) -> RunRecord {
+        let stats = session.stats();
+        let streaming = stats.stream.map(|stream| self.streaming_record(session, &stream));
+        RunRecord {
+            motley_run: RUN_VERSION,
+            model: self.spec.name.clone().unwrap_or_else(|| self.spec.architecture.clone()),
+            expert_layers: self.spec.expert_layers().count() as u32,
+            expert_bytes: Sizes::of(&self.spec).expert_bytes_max,
+            threads: self.threads(),
+            memory_bytes: self.options.memory_bytes,
+            streaming,
+            prefill: stats.prefill,
+            decode: stats.decode,
+        }
+    }
+
+    fn streaming_record(&self, session: &Session, stream: &StreamFigures) -> StreamingRecord {
+        let options = &self.options.streaming;
+        let slots = self.slots(session.options().shape()).unwrap_or(stream.slots_most);
+        let limits = limits(slots, options.prefetch);
+        StreamingRecord {
+            policy: options.policy.name().into(),
+            prefetch: options.prefetch.name().into(),
+            cache_slots: stream.slots_most,
+            staging_slots: limits.staging_slots,
+            prefetch_slots: limits.prefetch_slots,
+            loads_in_flight: limits.loads_in_flight,
+            guesses_in_flight: limits.guesses_in_flight,
+            foreseen: stream.foreseen.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
+        }
     }
 }
 

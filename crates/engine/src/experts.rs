@@ -1,10 +1,13 @@
 //! Expert bytes of one session: arenas, the disk, and which expert lies where. Does
 //! what the drive loop says; chooses nothing.
 
+use crate::gates::GatesError;
+use crate::streaming::StreamingOptions;
 use motley_model::{LayerExperts, Matrix, ModelSpec, Part};
 use motley_store::{
-    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, FileMode, Files,
-    FilesError, FilledExpert, Measured, Priority, Reader, Request, Tag, Wanted, choose,
+    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, FaultPlan,
+    FileMode, Files, FilesError, Filled, FilledExpert, Measured, Priority, Reader, ReaderOptions,
+    Request, Tag, Wanted, choose,
 };
 use motley_trace::ExpertKey;
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +32,9 @@ pub enum ExpertsError {
     /// No way to read works.
     #[error(transparent)]
     Reader(#[from] ChooseError),
+    /// The routers cannot be read.
+    #[error(transparent)]
+    Gates(#[from] GatesError),
 }
 
 /// A load that has ended: the expert, and why it failed if it did.
@@ -55,8 +61,11 @@ impl Experts {
         spec: &ModelSpec,
         paths: &[PathBuf],
         slots: u32,
+        options: &StreamingOptions,
     ) -> Result<Self, ExpertsError> {
-        let files = Arc::new(Files::open(paths, FileMode::DirectIfPossible)?);
+        let direct = options.direct_reads;
+        let mode = if direct { FileMode::DirectIfPossible } else { FileMode::Buffered };
+        let files = Arc::new(Files::open(paths, mode)?);
         let layers = weights_only(spec);
         let mut arenas = BTreeMap::new();
         for (matrix, bytes) in matrix_bytes(&layers) {
@@ -64,7 +73,11 @@ impl Experts {
             arenas.insert(matrix, Arena::new(shape)?);
         }
         let choice = choose(&files, READS_IN_FLIGHT, PROBE_TIME, 0)?;
-        let (reader, disk) = (choice.reader, choice.chosen);
+        let disk = choice.chosen;
+        let reader = match &options.faults {
+            None => choice.reader,
+            Some(plan) => faulty(choice.reader, &files, plan)?,
+        };
         let probed = reader.counters();
         Ok(Self { layers, arenas, reader, probed, disk, filled: HashMap::new() })
     }
@@ -81,6 +94,11 @@ impl Experts {
             Err(_) => return false,
         }
         true
+    }
+
+    /// Whether a load has not been taken note of.
+    pub(crate) fn under_way(&self) -> bool {
+        self.reader.under_way() > 0
     }
 
     /// Waits for the next load to end; `None` when none is under way.
@@ -103,6 +121,31 @@ impl Experts {
     /// Gives an expert's slots back (once nobody computes with them).
     pub(crate) fn release(&mut self, key: ExpertKey) {
         self.filled.remove(&key);
+    }
+
+    /// Lets `slots` be used from now on. Of fewer slots, what stays moves down first, so
+    /// that whole huge pages come free.
+    pub(crate) fn set_usable(&mut self, slots: u32) {
+        let above = |filled: &FilledExpert| filled.iter().any(|(_, _, slot)| slot.index() >= slots);
+        let mut high: Vec<ExpertKey> =
+            self.filled.iter().filter(|(_, filled)| above(filled)).map(|(key, _)| *key).collect();
+        high.sort_unstable();
+        for key in high {
+            if let Some(filled) = self.filled.remove(&key) {
+                let settle = |(matrix, part, slot): (Matrix, Part, Filled)| {
+                    (matrix, part, slot.settle().unwrap_or_else(|unmoved| unmoved))
+                };
+                self.filled.insert(key, filled.into_slots().into_iter().map(settle).collect());
+            }
+        }
+        for arena in self.arenas.values() {
+            arena.set_usable(slots);
+        }
+    }
+
+    /// Memory of the slots in use.
+    pub(crate) fn occupied_bytes(&self) -> u64 {
+        self.arenas.values().map(Arena::occupied_bytes).sum()
     }
 
     /// What the disk has done for experts.
@@ -128,12 +171,10 @@ impl Experts {
     }
 }
 
-/// Bytes one slot takes in all arenas together, page rounding included: what a
-/// budget divides by.
-pub(crate) fn slot_bytes(spec: &ModelSpec) -> u64 {
-    const PAGE: u64 = 4096;
-    let aligned = |bytes: u64| (bytes + PAGE).next_multiple_of(PAGE);
-    matrix_bytes(&weights_only(spec)).values().map(|&bytes| aligned(bytes)).sum()
+/// The same reader with faults injected.
+fn faulty(reader: Reader, files: &Arc<Files>, plan: &FaultPlan) -> Result<Reader, ChooseError> {
+    let options = ReaderOptions { faults: Some(plan.clone()), ..reader.options().clone() };
+    Reader::open(Arc::clone(files), options).map_err(ChooseError::NoBackend)
 }
 
 fn tag(key: ExpertKey) -> Tag {

@@ -8,6 +8,9 @@
 //! * `drive`: what happens to each routed-expert block.
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
+//! * [`figures`]: what blocks took and read.
+//! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
+//! * [`pressure`]: the machine's memory, before and while it runs.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
@@ -20,6 +23,10 @@ pub mod chat;
 mod drive;
 pub mod engine;
 mod experts;
+pub mod figures;
+mod foresight;
+mod gates;
+pub mod pressure;
 pub mod routing;
 pub mod sampling;
 pub mod session;
@@ -29,14 +36,19 @@ pub mod text;
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
 pub use chat::{ChatError, ChatMessage, Conversation};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
+pub use figures::StreamFigures;
+pub use foresight::Foreseen;
 pub use motley_ggml::{
     Grammar, GrammarError, Runtime, Seam, SeamConflict, cpu::unused_cpu_level, schema_grammar,
 };
 pub use motley_sched::cache::PolicyChoice;
+pub use motley_sched::prefetch::PrefetchChoice;
+pub use motley_store::FaultPlan;
+pub use pressure::machine_memory;
 pub use routing::{Routed, RoutingWatcher};
 pub use sampling::Sampling;
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
 };
-pub use streaming::{Budget, StreamFigures, TooLittleMemory};
+pub use streaming::StreamingOptions;
 pub use text::TextStream;

@@ -3,11 +3,13 @@
 
 use crate::drive::Drive;
 use crate::experts::ExpertsError;
+use crate::figures::{SharedFigures, StreamFigures};
 use crate::sampling::Sampling;
-use crate::streaming::{StreamFigures, StreamStats, TooLittleMemory};
 use motley_ggml::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, SeamCounts,
 };
+use motley_plan::budget::{SessionShape, TooLittleMemory};
+use motley_trace::PhaseRecord;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,6 +35,13 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false }
+    }
+}
+
+impl SessionOptions {
+    /// What a budget counts of it.
+    pub fn shape(&self) -> SessionShape {
+        SessionShape { context_tokens: self.context_tokens, chunk_tokens: self.chunk_tokens }
     }
 }
 
@@ -111,8 +120,10 @@ pub struct SessionStats {
     pub seam: SeamCounts,
     /// What streaming did, when experts are read on demand.
     pub stream: Option<StreamFigures>,
-    /// Time the computation waited for the disk.
-    pub stall_time: Duration,
+    /// Where the time of prompts went.
+    pub prefill: PhaseRecord,
+    /// Where the time of single tokens went.
+    pub decode: PhaseRecord,
 }
 
 /// One timeline: a KV cache and the tokens in it.
@@ -122,7 +133,7 @@ pub struct Session {
     position: u32,
     options: SessionOptions,
     stats: SessionStats,
-    stream: Option<Arc<StreamStats>>,
+    figures: Arc<SharedFigures>,
 }
 
 impl Session {
@@ -131,7 +142,7 @@ impl Session {
         pools: Pools,
         options: &SessionOptions,
         drive: Drive,
-        stream: Option<Arc<StreamStats>>,
+        figures: Arc<SharedFigures>,
     ) -> Result<Self, SessionError> {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
@@ -147,7 +158,7 @@ impl Session {
             position: 0,
             options: *options,
             stats: SessionStats::default(),
-            stream,
+            figures,
         })
     }
 
@@ -247,6 +258,11 @@ impl Session {
         self.position = 0;
     }
 
+    /// The shape it was started with.
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
     /// Tokens computed and kept.
     pub fn len(&self) -> u32 {
         self.position
@@ -264,11 +280,17 @@ impl Session {
 
     /// Counts and times so far.
     pub fn stats(&self) -> SessionStats {
-        let (stream, stall) = self.stream.as_ref().map(|stats| stats.get()).unzip();
+        let sums = self.figures.get();
+        let phase = |sums: PhaseRecord, tokens, time: Duration| PhaseRecord {
+            tokens,
+            time_s: time.as_secs_f64(),
+            ..sums
+        };
         SessionStats {
             seam: self.context.seam_counts(),
-            stream,
-            stall_time: stall.unwrap_or_default(),
+            stream: sums.stream,
+            prefill: phase(sums.prefill, self.stats.prefill_tokens, self.stats.prefill_time),
+            decode: phase(sums.decode, self.stats.decode_tokens, self.stats.decode_time),
             ..self.stats
         }
     }

@@ -4,6 +4,7 @@
 use crate::abi::{Backend, BackendInterface, Device};
 use crate::block::{ExpertBlock, NotABlock};
 use crate::cpu;
+use crate::project::Projection;
 use crate::reserve;
 use crate::subset::Subset;
 use llama_cpp_sys_2 as sys;
@@ -51,6 +52,7 @@ pub struct CpuUnit {
     raw: sys::ggml_backend_t,
     link: Arc<BackendLink>,
     pub(crate) subset: Subset,
+    pub(crate) projection: Projection,
 }
 
 impl CpuUnit {
@@ -170,7 +172,12 @@ pub(crate) unsafe extern "C" fn init_backend(
     let Binding { executor, link } = BINDING
         .with_borrow_mut(Option::take)
         .unwrap_or_else(|| Binding { executor: Box::new(WholeOnCpu), link: Arc::default() });
-    let cpu = CpuUnit { raw, link: Arc::clone(&link), subset: Subset::default() };
+    let cpu = CpuUnit {
+        raw,
+        link: Arc::clone(&link),
+        subset: Subset::default(),
+        projection: Projection::default(),
+    };
     let state = Box::into_raw(Box::new(State { executor, cpu, link }));
     Box::into_raw(Box::new(Backend {
         guid: &GUID,

@@ -216,6 +216,19 @@ impl<'g> ExpertBlock<'g> {
         unsafe { (*self.hidden).ne[0] as usize }
     }
 
+    /// The hidden rows of slot 0 as a plain matrix `[n_embd, tokens]`.
+    pub(crate) fn hidden_rows(&self) -> sys::ggml_tensor {
+        // SAFETY: `hidden` is live for `'g`; a tensor is plain data.
+        let mut rows = unsafe { *self.hidden };
+        let stride = rows.nb[2];
+        rows.ne = [rows.ne[0], rows.ne[2], 1, 1];
+        rows.nb = [rows.nb[0], stride, stride * rows.ne[1] as usize, stride * rows.ne[1] as usize];
+        rows.op = sys::GGML_OP_NONE;
+        rows.src.fill(std::ptr::null_mut());
+        rows.view_src = std::ptr::null_mut();
+        rows
+    }
+
     pub(crate) fn graph(&self) -> *mut sys::ggml_cgraph {
         self.graph
     }

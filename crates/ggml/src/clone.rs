@@ -222,13 +222,13 @@ fn set_packed_shape(tensor: &mut sys::ggml_tensor, width: i64, rows: usize) {
 }
 
 /// A ggml graph with room for one block, reused.
-struct Graph {
+pub(crate) struct Graph {
     context: NonNull<sys::ggml_context>,
     raw: *mut sys::ggml_cgraph,
 }
 
 impl Graph {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // SAFETY: ggml allocates the context's own memory, large enough for the graph.
         unsafe {
             let params = sys::ggml_init_params {
@@ -243,7 +243,7 @@ impl Graph {
     }
 
     /// Holds the computed tensors in order; the last one is the result.
-    fn refill(&mut self, tensors: &mut [sys::ggml_tensor]) -> *mut sys::ggml_tensor {
+    pub(crate) fn refill(&mut self, tensors: &mut [sys::ggml_tensor]) -> *mut sys::ggml_tensor {
         let mut last = null_mut();
         // SAFETY: the graph has room for MAX_NODES nodes, which `build` checked.
         unsafe {
@@ -256,7 +256,7 @@ impl Graph {
         last
     }
 
-    fn raw(&self) -> *mut sys::ggml_cgraph {
+    pub(crate) fn raw(&self) -> *mut sys::ggml_cgraph {
         self.raw
     }
 }

@@ -7,6 +7,7 @@
 //! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
 //! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
 //! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
+//! * [`project`]: a small matrix times the hidden rows, for router scores.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
@@ -27,6 +28,7 @@ mod device;
 pub mod grammar;
 mod log;
 pub mod model;
+pub mod project;
 mod reserve;
 pub mod runtime;
 pub mod sampler;
@@ -41,6 +43,7 @@ pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use grammar::{Grammar, GrammarError, schema_grammar};
 pub use model::{LoadError, Model, ModelOptions, Weights};
+pub use project::{ProjectError, Rows};
 pub use runtime::{Runtime, Seam, SeamConflict};
 pub use sampler::{Sampler, SamplerStage};
 pub use subset::SubsetError;

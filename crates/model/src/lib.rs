@@ -12,7 +12,7 @@
 //! * `router`: how experts are chosen (W1).
 //! * `experts`: where each expert lies.
 //! * `spec`: all of it together, [`ModelSpec`].
-//! * `sizes`: bytes by purpose and the smallest workable memory (M3).
+//! * `sizes`: bytes by purpose.
 //! * `summary`: the model in brief, serialisable.
 #![forbid(unsafe_code)]
 
@@ -32,6 +32,6 @@ pub use files::{MAX_SHARDS, ModelFiles, OpenError};
 pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
 pub use role::{Matrix, Part, Role};
 pub use router::{Gating, Groups, Router};
-pub use sizes::{KV_ELEMENT_BYTES, LAYER_BUFFERS, Quantisation, Sizes, TypeShare};
+pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};
 pub use spec::{ModelError, ModelSpec, SharedExperts, SpecError, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};

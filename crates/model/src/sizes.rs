@@ -11,9 +11,6 @@ use crate::spec::{ModelSpec, SpecTensor};
 
 /// Bytes of one cached number: the KV cache is f16 unless asked otherwise.
 pub const KV_ELEMENT_BYTES: u64 = 2;
-/// Working sets of one layer that must fit at once: one computes while the next one loads.
-pub const LAYER_BUFFERS: u64 = 2;
-
 /// Bytes and weights of a model by purpose.
 ///
 /// Sums cannot overflow: tensors are disjoint ranges of real files.
@@ -99,21 +96,6 @@ impl Sizes {
             }
         }
         self.parameters += elements;
-    }
-
-    /// Least memory in which the model runs with `context_tokens` of context (M3):
-    ///
-    /// ```text
-    /// dense + shared + kv_bytes_per_token · context + 2 · (k experts of the largest layer)
-    /// ```
-    ///
-    /// The working set counts twice so that one layer computes while the next one loads. Compute
-    /// buffers and the process itself come on top; they depend on the batch, not on the model's
-    /// experts. A dense model needs all of its bytes.
-    pub fn smallest_memory_bytes(&self, context_tokens: u64) -> u64 {
-        let kv = self.kv_bytes_per_token.saturating_mul(context_tokens);
-        let working_set = self.layer_routed_bytes_max.saturating_mul(LAYER_BUFFERS);
-        (self.dense_bytes + self.shared_bytes).saturating_add(kv).saturating_add(working_set)
     }
 }
 

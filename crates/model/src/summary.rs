@@ -68,18 +68,11 @@ pub struct Summary {
     pub sizes: Sizes,
     /// Element types.
     pub quantisation: Quantisation,
-    /// The context for which the smallest memory holds.
-    pub smallest_memory_context_tokens: u64,
-    /// Least memory at that context; see [`Sizes::smallest_memory_bytes`].
-    pub smallest_memory_bytes: u64,
 }
 
 impl Summary {
-    /// Sums up a model; the smallest memory is for `context_tokens`, or fewer if the model was
-    /// trained for fewer.
-    pub fn new(spec: &ModelSpec, files: &ModelFiles, context_tokens: u64) -> Self {
-        let sizes = Sizes::of(spec);
-        let context_tokens = context_tokens.min(spec.shape.context_tokens);
+    /// Sums up a model.
+    pub fn new(spec: &ModelSpec, files: &ModelFiles) -> Self {
         Self {
             version: 1,
             architecture: spec.architecture.clone(),
@@ -93,9 +86,7 @@ impl Summary {
             expert_layers: layer_summaries(spec),
             shared: spec.shared,
             router: spec.router.clone(),
-            smallest_memory_bytes: sizes.smallest_memory_bytes(context_tokens),
-            smallest_memory_context_tokens: context_tokens,
-            sizes,
+            sizes: Sizes::of(spec),
             quantisation: Quantisation::of(spec),
         }
     }

@@ -56,8 +56,6 @@ fn sizes_add_up() {
     assert_eq!(sizes.token_active_bytes, row + table + attention + router + 2 * 2 * expert);
     // 3 layers, 2 kv heads of 16, keys and values, 2 bytes each.
     assert_eq!(sizes.kv_bytes_per_token, 3 * 2 * (16 + 16) * 2);
-    let smallest = sizes.dense_bytes + 100 * sizes.kv_bytes_per_token + 2 * 2 * expert;
-    assert_eq!(sizes.smallest_memory_bytes(100), smallest);
 }
 
 #[test]
@@ -166,7 +164,6 @@ fn a_dense_model_is_a_model() {
     assert!(spec.router.is_none() && spec.shared.is_none());
     let sizes = Sizes::of(&spec);
     assert_eq!(sizes.total_bytes, sizes.dense_bytes);
-    assert_eq!(sizes.smallest_memory_bytes(0), sizes.total_bytes);
 }
 
 #[test]
@@ -256,8 +253,7 @@ fn the_trained_model_reads_as_its_card_says() {
         let attention = &spec.shape.attention;
         assert_eq!((attention.heads, attention.kv_heads, attention.key_width), (4, 2, 64));
         assert_eq!((spec.shape.context_tokens, spec.shape.vocabulary), (512, Some(4096)));
-        let summary = Summary::new(&spec, &files, 4096);
-        assert_eq!(summary.smallest_memory_context_tokens, 512);
+        let summary = Summary::new(&spec, &files);
         assert_eq!(summary.sizes.parameters, 41_078_784);
         // The card counts the embedding whole, where a token reads one row, and no norms.
         let norms = 6 * (2 * 256 + 2 * 64) + 256;

@@ -13,6 +13,7 @@
 //! - [`strategy`]: who computes; seven strategies behind one trait.
 //! - [`prefetch`]: what to fetch early; five prefetchers behind one trait.
 //! - [`cache`]: what stays; slots, leases and replacement policies.
+//! - [`breath`]: M3, how many slots while the machine's memory comes and goes.
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
@@ -23,6 +24,7 @@
 pub mod balance;
 pub mod batch;
 pub mod bound;
+pub mod breath;
 pub mod cache;
 pub mod overflow;
 pub mod prefetch;

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 
 use motley_cost::Nanos;
 use motley_sched::cache::RoutedBuffer;
-use motley_sched::{Action, LoadLost, Purpose, Routing, Scheduler, Unit};
+use motley_sched::{Action, LoadLost, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
 use crate::foresight::Foresight;
@@ -99,6 +99,7 @@ impl Driver<'_> {
     ) -> Result<(), DriveError> {
         let (begun, tokens) = (self.now, pass.first().map_or(0, |visit| visit.tokens() as u32));
         foresight.see(pass);
+        self.world.enter(pass.first().map_or(Phase::Decode, |visit| visit.phase));
         for (at, visit) in pass.iter().enumerate() {
             self.run_dense(visit)?;
             let routing = Routing {
@@ -112,7 +113,7 @@ impl Driver<'_> {
                 self.step(visit)?;
             }
         }
-        self.now += self.world.dense.after_pass(tokens);
+        self.now += self.world.dense().after_pass(tokens);
         if let Some(first) = pass.first() {
             self.outcome.on_pass(first.phase, tokens, self.now - begun);
         }
@@ -121,7 +122,7 @@ impl Driver<'_> {
 
     /// Attention and all that is not routed: the link may work meanwhile.
     fn run_dense(&mut self, visit: &Visit) -> Result<(), DriveError> {
-        let took = self.world.dense.before_layer(visit.tokens() as u32);
+        let took = self.world.dense().before_layer(visit.tokens() as u32);
         let until = self.now + took;
         self.span(SpanKind::Dense { layer: visit.layer }, self.now, until);
         self.outcome.dense_busy += took;

@@ -16,6 +16,7 @@
 //! - [`curves`]: hit rate over cache size for every policy.
 //! - [`chart`]: the curves as a picture.
 //! - [`report`]: the comparison of cache policies as one document.
+//! - [`rerun`]: a recorded run again with its measured costs (M1).
 //! - [`reproduce`]: published results beside ours (H5, G6).
 
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ pub mod outcome;
 pub mod replay;
 pub mod report;
 pub mod reproduce;
+pub mod rerun;
 pub mod setup;
 pub mod shape;
 pub mod spans;

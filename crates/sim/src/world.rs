@@ -2,7 +2,7 @@
 //! Decides nothing; with a seed, everything in it repeats.
 
 use motley_cost::Nanos;
-use motley_sched::{Costs, Share, Unit};
+use motley_sched::{Costs, Phase, Share, Unit};
 
 use crate::faults::{FaultStream, Faults};
 use crate::foresight::ForesightParams;
@@ -28,13 +28,22 @@ impl DenseCost {
     }
 }
 
+/// What things cost in one phase.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truth {
+    /// Routed experts.
+    pub costs: Costs,
+    /// Everything else.
+    pub dense: DenseCost,
+}
+
 /// A simulated machine running one model.
 #[derive(Debug)]
 pub struct World {
-    /// What routed experts really cost.
-    pub costs: Costs,
-    /// What everything else costs.
-    pub dense: DenseCost,
+    /// Costs of the phase under way.
+    now: Truth,
+    decode: Truth,
+    prefill: Truth,
     /// How well the coming layers are foreseen.
     pub foresight: ForesightParams,
     faults: FaultStream,
@@ -59,8 +68,15 @@ pub(crate) struct LoadOutcome {
 impl World {
     /// A world without faults and without foresight.
     pub fn new(costs: Costs, dense: DenseCost) -> Self {
+        let truth = Truth { costs, dense };
         let faults = FaultStream::new(Faults::default(), 0);
-        Self { costs, dense, foresight: ForesightParams::default(), faults }
+        let foresight = ForesightParams::default();
+        Self { now: truth, decode: truth, prefill: truth, foresight, faults }
+    }
+
+    /// The same world with costs of its own for prompts, as measured runs have them.
+    pub fn with_prefill(self, prefill: Truth) -> Self {
+        Self { prefill, ..self }
     }
 
     /// The same world with faults drawn from `seed`.
@@ -73,9 +89,20 @@ impl World {
         Self { foresight, ..self }
     }
 
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        self.now = match phase {
+            Phase::Prefill => self.prefill,
+            Phase::Decode => self.decode,
+        };
+    }
+
+    pub(crate) fn dense(&self) -> &DenseCost {
+        &self.now.dense
+    }
+
     pub(crate) fn load(&mut self, share: Share) -> LoadOutcome {
         let fault = self.faults.next_load();
-        let took = Nanos::from_us(self.costs.load_time(share).as_us() * fault.slower);
+        let took = Nanos::from_us(self.now.costs.load_time(share).as_us() * fault.slower);
         LoadOutcome { took, ok: fault.ok }
     }
 
@@ -83,10 +110,11 @@ impl World {
         let ComputeWork { unit, tokens, share, enters } = work;
         let slower = self.faults.next_compute();
         let time = match unit {
-            Unit::Fast => self.costs.fast_time(tokens, share),
-            Unit::Home(_) => self.costs.home_time(tokens, share),
+            Unit::Fast => self.now.costs.fast_time(tokens, share),
+            Unit::Home(_) => self.now.costs.home_time(tokens, share),
         };
-        let entry = enters.map_or(Nanos::ZERO, |pass_tokens| self.costs.entry_time(pass_tokens));
+        let entry =
+            enters.map_or(Nanos::ZERO, |pass_tokens| self.now.costs.entry_time(pass_tokens));
         entry + Nanos::from_us(time.as_us() * slower)
     }
 }

@@ -23,5 +23,5 @@ pub use memory::HugePages;
 pub use read::{
     Backend, Choice, ChooseError, Completion, FaultPlan, FileMode, Files, FilesError, Measured,
     Piece, Priority, ReadError, ReadFailed, Reader, ReaderError, ReaderOptions, Request, Tag,
-    Wanted, choose,
+    Wanted, choose, forget_cached,
 };

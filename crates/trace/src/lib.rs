@@ -9,6 +9,7 @@
 //! - [`import`]: readers of other projects' traces.
 //! - [`memory`]: a whole trace in memory, for offline work.
 //! - `prediction`: how well a layer foretells the next.
+//! - [`run`]: what one run did, in figures.
 //! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod memory;
 mod prediction;
 pub mod read;
 pub mod record;
+pub mod run;
 pub mod summary;
 pub mod write;
 
@@ -26,5 +28,6 @@ pub use key::{ExpertGrid, ExpertKey};
 pub use memory::Trace;
 pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
+pub use run::{PhaseRecord, RunRecord, StreamingRecord};
 pub use summary::{Summary, SummaryBuilder};
 pub use write::TraceWriter;

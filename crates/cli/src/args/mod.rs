@@ -1,14 +1,17 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `serve` holds what the server takes, `sim` holds what the simulator takes, `trace` what traces take.
+//! `plan` holds what planning takes, `serve` what the server takes, `sim` what the
+//! simulator takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use motley_engine::PolicyChoice;
+use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
+mod plan;
 mod serve;
 mod sim;
 mod trace;
 
+pub(crate) use plan::Plan as PlanArgs;
 pub(crate) use serve::Serve;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
@@ -29,6 +32,10 @@ pub(crate) struct Global {
     /// Threads to compute with (default: every core)
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=512))]
     pub(crate) threads: Option<u32>,
+    /// Ceiling for everything, e.g. 4G: experts that do not fit stay on disk (default:
+    /// what the machine can give)
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
     /// Seed for sampling and for made routing
     #[arg(long, global = true, default_value_t = 0)]
     pub(crate) seed: u32,
@@ -49,6 +56,8 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Show what a model is made of
     Inspect(Inspect),
+    /// Show what would go where, and how fast that should be
+    Plan(PlanArgs),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
     /// Simulate a model on a machine you need not have
@@ -74,6 +83,9 @@ pub(crate) struct Run {
     /// Most tokens to generate (per answer, in chat)
     #[arg(short = 'n', long, default_value_t = 256)]
     pub(crate) tokens: usize,
+    /// Write where the time went, and what was hit and read, as JSON
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) stats: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]
@@ -105,15 +117,16 @@ pub(crate) struct SamplingArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Loading")]
 pub(crate) struct LoadArgs {
-    /// How weights come into memory
-    #[arg(long, value_enum, default_value_t = LoadingArg::Mapped)]
-    pub(crate) loading: LoadingArg,
-    /// Ceiling for everything, e.g. 4G: experts that do not fit stay on disk
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub(crate) memory: Option<u64>,
+    /// How weights come into memory (default: mapped when everything fits, else on demand)
+    #[arg(long, value_enum)]
+    pub(crate) loading: Option<LoadingArg>,
     /// Which experts stay in memory when not all can: lru, lfu, lfru, mrs, blend
     #[arg(long, default_value = "blend", value_name = "NAME")]
     pub(crate) policy: PolicyChoice,
+    /// What is read before it is asked for, into idle disk time: none, previous-token,
+    /// next-layer, prefill-counted
+    #[arg(long, default_value = "next-layer", value_name = "NAME")]
+    pub(crate) prefetch: PrefetchChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement
     #[arg(long)]
@@ -140,7 +153,7 @@ pub(crate) enum LoadingArg {
 pub(crate) struct Inspect {
     /// GGUF file (any part of a split one)
     pub(crate) model: PathBuf,
-    /// KV cache length for the smallest workable memory, in tokens
+    /// KV cache length the memory figures are for, in tokens
     #[arg(long, default_value_t = 4096)]
     pub(crate) context: u32,
 }

@@ -26,6 +26,10 @@ pub(crate) struct Sim {
     /// Replay this recorded routing (several: only with --curves)
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Vec<PathBuf>,
+    /// Run this recorded run again with its measured costs: the file `--stats` wrote beside
+    /// the trace
+    #[arg(long, value_name = "FILE.json", requires = "trace")]
+    pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) made: MadeArgs,
     #[command(flatten)]
@@ -149,7 +153,11 @@ pub(crate) enum SourceArg {
     Hybrimoe,
     /// One GPU and several near-data units
     GpuNdp,
-    /// Both
+    /// Energy-centred core selection on seven phones
+    Aecs,
+    /// Prefill on a static-graph device: tiers, groups, ladder
+    Npumoe,
+    /// All of them
     All,
 }
 

@@ -64,6 +64,9 @@ pub(crate) struct Record {
     /// Where to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
+    /// Write the run's figures too, so that `motley sim --run` can run it again
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) stats: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]

@@ -84,20 +84,16 @@ fn job(global: &Global, bench: &Bench) -> Job {
     Job {
         model: bench.model.clone(),
         bare: false,
-        on_demand: bench.load.loading == LoadingArg::OnDemand,
+        on_demand: bench.load.loading == Some(LoadingArg::OnDemand),
         repack: !bench.load.exact,
         threads: global.threads,
-        memory: bench.load.memory,
+        memory: global.memory,
         context: context.max(bench.load.context),
         chunk: bench.load.chunk,
-        tokens: Vec::new(),
         prefill: bench.prefill,
         decode: bench.decode,
         repeat: bench.repeat,
-        precise_attention: false,
-        score: false,
-        logits: None,
-        routing: false,
+        ..Job::default()
     }
 }
 

@@ -7,33 +7,68 @@ use std::path::Path;
 use crate::page::{Fact, bytes, facts, file_name, printable, table, width_of};
 use anyhow::Context;
 use comfy_table::{CellAlignment, presets};
+use motley_engine::SessionOptions;
 use motley_model::{Gating, ModelSpec, Router, Summary, TypeShare};
+use motley_plan::budget::{Budget, SessionShape};
+use serde::Serialize;
 
-/// Prints the model at `path`: as JSON, or as a table of at most `width` columns. The smallest
-/// memory is told for `context_tokens`.
+/// Prints the model at `path`: as JSON, or as a table of at most `width` columns. Memory is
+/// told for `context_tokens`, or fewer if the model was trained for fewer.
 pub(crate) fn run(
     path: &Path,
     json: bool,
-    context_tokens: u64,
+    context_tokens: u32,
     width: Option<u16>,
 ) -> anyhow::Result<()> {
     let (spec, files) = ModelSpec::open(path)?;
-    let summary = Summary::new(&spec, &files, context_tokens);
+    let summary = Summary::new(&spec, &files);
+    let memory = Memory::of(&spec, context_tokens);
     if json {
-        let text = serde_json::to_string_pretty(&summary).context("cannot write JSON")?;
+        let report = Report { summary: &summary, memory };
+        let text = serde_json::to_string_pretty(&report).context("cannot write JSON")?;
         println!("{text}");
     } else {
-        println!("{}", render(&summary, path, width_of(width)));
+        println!("{}", render(&summary, memory, path, width_of(width)));
     }
     Ok(())
 }
 
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    memory: Memory,
+}
+
+/// Between which budgets `--memory` makes sense (M3).
+#[derive(Clone, Copy, Serialize)]
+struct Memory {
+    context_tokens: u32,
+    smallest_bytes: u64,
+    largest_sensible_bytes: u64,
+}
+
+impl Memory {
+    fn of(spec: &ModelSpec, context_tokens: u32) -> Self {
+        let trained = u32::try_from(spec.shape.context_tokens).unwrap_or(u32::MAX);
+        let context_tokens = context_tokens.min(trained);
+        let chunk_tokens = SessionOptions::default().chunk_tokens;
+        let budget = Budget::of(spec, SessionShape { context_tokens, chunk_tokens });
+        Self {
+            context_tokens,
+            smallest_bytes: budget.smallest_bytes(),
+            largest_sensible_bytes: budget.largest_sensible_bytes(),
+        }
+    }
+}
+
 /// The whole page: title, shape, sizes, needs, hint.
-fn render(summary: &Summary, path: &Path, width: u16) -> String {
+fn render(summary: &Summary, memory: Memory, path: &Path, width: u16) -> String {
     let mut pages = vec![title(summary, path), facts(&shape_facts(summary), width)];
     if summary.sizes.total_bytes > 0 {
         pages.push(parts(summary, width));
-        pages.push(facts(&need_facts(summary), width));
+        pages.push(facts(&need_facts(summary, memory), width));
     }
     pages.push(hint(summary, path));
     pages.join("\n\n")
@@ -79,11 +114,11 @@ fn shape_facts(summary: &Summary) -> Vec<Fact> {
     facts
 }
 
-fn need_facts(summary: &Summary) -> Vec<Fact> {
+fn need_facts(summary: &Summary, memory: Memory) -> Vec<Fact> {
     let sizes = &summary.sizes;
-    let context = summary.smallest_memory_context_tokens;
-    let memory = bytes(summary.smallest_memory_bytes);
-    let memory = format!("{memory} to run with {context} tokens of context");
+    let context = memory.context_tokens;
+    let all = bytes(memory.largest_sensible_bytes);
+    let memory = format!("{} with {context} tokens of context", bytes(memory.smallest_bytes));
     let active = bytes(sizes.token_active_bytes);
     if summary.experts == 0 {
         return vec![("Read per token", active), ("Smallest memory", memory)];
@@ -93,6 +128,7 @@ fn need_facts(summary: &Summary) -> Vec<Fact> {
         ("One expert", range(sizes.expert_bytes_min, sizes.expert_bytes_max)),
         ("Read per token", format!("{active}, of which experts {routed}")),
         ("Smallest memory", memory),
+        ("Largest sensible", format!("{all}: every expert stays")),
     ]
 }
 
@@ -292,6 +328,7 @@ mod tests {
         let headers = vec![GgufHeader::read(file, &Limits::default()).unwrap()];
         let spec = ModelSpec::from_headers(&headers).unwrap();
         let files = ModelFiles { paths: vec!["small.gguf".into()], headers };
-        render(&Summary::new(&spec, &files, 4096), Path::new("small.gguf"), width)
+        let memory = Memory::of(&spec, 4096);
+        render(&Summary::new(&spec, &files), memory, Path::new("small.gguf"), width)
     }
 }

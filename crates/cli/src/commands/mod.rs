@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod inspect;
+pub(crate) mod plan;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -41,6 +41,8 @@ fn sources(wanted: SourceArg) -> Vec<Source> {
     match wanted {
         SourceArg::Hybrimoe => vec![Source::Hybrimoe],
         SourceArg::GpuNdp => vec![Source::GpuNdp],
+        SourceArg::Aecs => vec![Source::Aecs],
+        SourceArg::Npumoe => vec![Source::Npumoe],
         SourceArg::All => Source::ALL.to_vec(),
     }
 }

@@ -10,6 +10,7 @@ use motley_engine::{
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -25,9 +26,16 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         ignore_end: false,
     };
     match &run.prompt {
-        Some(prompt) => complete(global, &engine, &mut session, prompt, &generation),
-        None => chat(global, &engine, &mut session, &generation),
+        Some(prompt) => complete(global, &engine, &mut session, prompt, &generation)?,
+        None => chat(global, &engine, &mut session, &generation)?,
     }
+    run.stats.as_ref().map_or(Ok(()), |path| write_record(path, &engine, &session))
+}
+
+/// Writes the figures of a session for `sim`, `explain` and people.
+pub(crate) fn write_record(path: &Path, engine: &Engine, session: &Session) -> Result<()> {
+    let text = serde_json::to_string_pretty(&engine.record(session))?;
+    std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn complete(
@@ -163,14 +171,22 @@ fn figures(stats: &SessionStats) -> String {
 fn streamed(stats: &SessionStats, stream: &StreamFigures) -> String {
     let tokens = (stats.prefill_tokens + stats.decode_tokens).max(1) as f64;
     let time = (stats.prefill_time + stats.decode_time).as_secs_f64().max(1e-9);
-    let lookups = stream.counts.lookups.max(1) as f64;
+    let both = stats.prefill.plus(&stats.decode);
+    let foreseen = stream.foreseen.map_or(String::new(), |seen| {
+        let share = 100.0 * seen.right as f64 / seen.predicted.max(1) as f64;
+        format!(", next layer foreseen {share:.0} %")
+    });
+    let shrunk = match stream.slots < stream.slots_most {
+        true => format!(", {} of {} slots while memory is scarce", stream.slots, stream.slots_most),
+        false => String::new(),
+    };
     format!(
-        "; {:.0} % of experts were there, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token",
-        100.0 * stream.counts.hits as f64 / lookups,
+        "; {:.0} % of experts were there, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token{foreseen}{shrunk}",
+        100.0 * both.hit_rate(),
         stream.disk.bytes as f64 / 1e6 / tokens,
         stream.disk.mb_per_s(),
         100.0 * stream.disk.busy.as_secs_f64() / time,
-        1e3 * stats.stall_time.as_secs_f64() / tokens,
+        1e3 * both.stall_s / tokens,
     )
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
 }
 
 async fn answer(global: &Global, serve: &Serve, engine: Arc<Engine>) -> Result<()> {
-    let server = Server::start(engine, &batch_options(serve), serve_options(serve)).await?;
+    let options = serve_options(serve, engine.memory_bytes());
+    let server = Server::start(engine, &batch_options(serve), options).await?;
     announce(global, serve, server.address());
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
@@ -44,7 +45,7 @@ fn batch_options(serve: &Serve) -> BatchOptions {
     }
 }
 
-fn serve_options(serve: &Serve) -> ServeOptions {
+fn serve_options(serve: &Serve, memory_bytes: Option<u64>) -> ServeOptions {
     let file_stem = serve.model.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     ServeOptions {
         address: SocketAddr::new(serve.host, serve.port),
@@ -52,7 +53,7 @@ fn serve_options(serve: &Serve) -> ServeOptions {
         api_key: serve.safety.api_key.clone().filter(|key| !key.is_empty()),
         cors_origin: serve.safety.cors.clone(),
         log_text: serve.safety.log_text,
-        memory_bytes: serve.load.memory,
+        memory_bytes,
         limits: ServeLimits {
             body_bytes: usize::try_from(serve.safety.max_body).unwrap_or(usize::MAX),
             header_time: Duration::from_secs(serve.safety.header_timeout),

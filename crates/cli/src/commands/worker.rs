@@ -2,10 +2,12 @@
 //! job on stdin, answering with JSON on stdout. `bench` runs the bare engine and
 //! Motley this way, and the exactness tests compare their logits.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use motley_engine::{
-    Engine, EngineOptions, Loading, Routed, RoutingWatcher, Runtime, Seam, Session, SessionOptions,
+    Engine, EngineOptions, FaultPlan, Loading, Routed, RoutingWatcher, Runtime, Seam, Session,
+    SessionOptions, StreamingOptions,
 };
+use motley_trace::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// What a worker is to do.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) model: PathBuf,
     /// Without the seam: the bare engine.
@@ -24,17 +26,36 @@ pub(crate) struct Job {
     pub(crate) threads: Option<u32>,
     #[serde(default)]
     pub(crate) memory: Option<u64>,
+    /// Names; the engine's defaults when absent.
+    #[serde(default)]
+    pub(crate) policy: Option<String>,
+    #[serde(default)]
+    pub(crate) prefetch: Option<String>,
+    /// Ablations: through the page cache; load first, then compute.
+    #[serde(default)]
+    pub(crate) buffered: bool,
+    #[serde(default)]
+    pub(crate) serial: bool,
+    /// Reads out of 1000 that fail, and that come short.
+    #[serde(default)]
+    pub(crate) faults: (u16, u16),
     pub(crate) context: u32,
     pub(crate) chunk: u32,
     /// Prompt: these tokens; when empty, `prefill` made-up ones.
     #[serde(default)]
     pub(crate) tokens: Vec<i32>,
+    /// With `prefill`: this text instead, cut to so many tokens.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
     #[serde(default)]
     pub(crate) prefill: usize,
     /// Tokens to decode greedily after the prompt.
     pub(crate) decode: usize,
     /// How often prompt and decode are run; each is timed.
     pub(crate) repeat: u32,
+    /// Go on repeating for so long.
+    #[serde(default)]
+    pub(crate) seconds: f64,
     /// f32 KV cache and plain attention.
     #[serde(default)]
     pub(crate) precise_attention: bool,
@@ -64,8 +85,25 @@ pub(crate) struct Outcome {
     pub(crate) resident_bytes: Option<u64>,
     /// (read, skipped) tensor bytes while loading.
     pub(crate) load_reads: Option<(u64, u64)>,
+    /// Highest resident memory, where the system tells it.
+    #[serde(default)]
+    pub(crate) peak_bytes: Option<u64>,
+    /// How the number of slots moved.
+    #[serde(default)]
+    pub(crate) stream: Option<Slots>,
+    /// The figures of all repetitions.
+    #[serde(default)]
+    pub(crate) record: Option<RunRecord>,
     /// `[layer][token]` → experts, when asked for.
     pub(crate) routing: Vec<Vec<Vec<u32>>>,
+}
+
+/// Experts that may stay: now, at least, at most.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Slots {
+    pub(crate) slots: u32,
+    pub(crate) slots_least: u32,
+    pub(crate) slots_most: u32,
 }
 
 /// Runs the command.
@@ -80,7 +118,7 @@ fn work(job: &Job) -> Result<Outcome> {
     let seam = if job.bare { Seam::Absent } else { Seam::Registered };
     let runtime = Runtime::start(seam)?;
     let started = Instant::now();
-    let engine = Engine::load(runtime, &job.model, &engine_options(job), &mut |_| true)?;
+    let engine = Engine::load(runtime, &job.model, &engine_options(job)?, &mut |_| true)?;
     let load_s = started.elapsed().as_secs_f64();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let options = SessionOptions {
@@ -100,16 +138,32 @@ fn work(job: &Job) -> Result<Outcome> {
         tokens: Vec::new(),
         blocks: 0,
         delegated: 0,
-        resident_bytes: resident_bytes(),
+        resident_bytes: status_bytes("VmRSS:"),
         load_reads: engine.load_reads(),
+        peak_bytes: None,
+        stream: None,
+        record: None,
         routing: Vec::new(),
     };
-    let prompt = prompt(job, engine.vocab_size());
-    for _ in 0..job.repeat {
+    let prompt = prompt(job, &engine);
+    let begun = Instant::now();
+    let mut first: Option<Vec<i32>> = None;
+    let mut done = 0;
+    while done < job.repeat || begun.elapsed().as_secs_f64() < job.seconds {
         measure(job, &prompt, &mut session, &mut outcome)?;
+        let expected = first.get_or_insert_with(|| outcome.tokens.clone());
+        ensure!(*expected == outcome.tokens, "repetition {done} gave other tokens than the first");
+        done += 1;
     }
     let seam = session.stats().seam;
     (outcome.blocks, outcome.delegated) = (seam.blocks, seam.delegated);
+    outcome.record = Some(engine.record(&session));
+    outcome.peak_bytes = status_bytes("VmHWM:");
+    outcome.stream = session.stats().stream.map(|stream| Slots {
+        slots: stream.slots,
+        slots_least: stream.slots_least,
+        slots_most: stream.slots_most,
+    });
     outcome.routing = by_layer(&seen.lock().expect("the watcher does not panic"), prompt.len());
     Ok(outcome)
 }
@@ -150,22 +204,48 @@ fn write_logits(sink: &mut Option<BufWriter<File>>, session: &Session) -> Result
     Ok(())
 }
 
-fn engine_options(job: &Job) -> EngineOptions {
+fn engine_options(job: &Job) -> Result<EngineOptions> {
     let loading = if job.on_demand { Loading::OnDemand } else { Loading::Mapped };
-    EngineOptions {
+    Ok(EngineOptions {
         loading,
         repack: job.repack,
         threads: job.threads,
         memory_bytes: job.memory,
-        ..EngineOptions::default()
+        streaming: streaming_options(job)?,
+    })
+}
+
+fn streaming_options(job: &Job) -> Result<StreamingOptions> {
+    let mut options = StreamingOptions {
+        direct_reads: !job.buffered,
+        overlap: !job.serial,
+        ..StreamingOptions::default()
+    };
+    if let Some(policy) = &job.policy {
+        options.policy = policy.parse()?;
     }
+    if let Some(prefetch) = &job.prefetch {
+        options.prefetch = prefetch.parse()?;
+    }
+    let (eio_per_mille, short_per_mille) = job.faults;
+    if job.faults != (0, 0) {
+        let plan = FaultPlan { seed: 1, eio_per_mille, short_per_mille, ..FaultPlan::default() };
+        options.faults = Some(plan);
+    }
+    Ok(options)
 }
 
 /// The job's prompt, or one that visits the vocabulary in large strides.
-fn prompt(job: &Job, vocab_size: usize) -> Vec<i32> {
+fn prompt(job: &Job, engine: &Engine) -> Vec<i32> {
     if !job.tokens.is_empty() {
         return job.tokens.clone();
     }
+    if let Some(text) = &job.text {
+        let mut tokens = engine.tokenize(text);
+        tokens.truncate(job.prefill);
+        return tokens;
+    }
+    let vocab_size = engine.vocab_size();
     (0..job.prefill).map(|index| ((index * 7919 + 13) % vocab_size) as i32).collect()
 }
 
@@ -174,10 +254,10 @@ fn most_likely(logits: &[f32]) -> i32 {
     best.map_or(0, |(token, _)| token as i32)
 }
 
-/// `VmRSS` of this process.
-fn resident_bytes() -> Option<u64> {
+/// A figure of this process's memory.
+fn status_bytes(key: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 

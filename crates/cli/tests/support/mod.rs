@@ -36,12 +36,16 @@ pub(crate) const SMALLEST: Way = Way { spare_slots: Some(0), ..ON_DEMAND };
 /// A few slots more, so that some experts stay.
 pub(crate) const SMALL: Way = Way { spare_slots: Some(9), ..ON_DEMAND };
 
+/// Shape of the jobs' sessions.
+pub(crate) const SHAPE: motley_plan::budget::SessionShape =
+    motley_plan::budget::SessionShape { context_tokens: 1024, chunk_tokens: 512 };
+
 /// A worker's job with one thread: a second spinning thread makes tests that run
 /// side by side slow, not different.
 pub(crate) fn job(model: &Path, way: Way) -> Value {
     let memory = way.spare_slots.map(|slots| {
         let (spec, _) = motley_model::ModelSpec::open(model).expect("a model");
-        let budget = motley_engine::Budget::of(&spec, 1024, 512);
+        let budget = motley_plan::budget::Budget::of(&spec, SHAPE);
         budget.smallest_bytes() + u64::from(slots) * budget.slot_bytes
     });
     json!({

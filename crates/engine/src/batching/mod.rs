@@ -18,8 +18,8 @@ mod worker;
 pub use motley_sched::batch::Refused;
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 
+use crate::figures::StreamFigures;
 use crate::routing::RoutingWatcher;
-use crate::streaming::StreamFigures;
 use crate::{Engine, SessionError};
 use motley_ggml::SeamCounts;
 use motley_sched::batch;

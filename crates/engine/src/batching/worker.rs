@@ -3,11 +3,12 @@
 
 use super::stream::{Event, Next, Reason, Stream};
 use super::{BatchFigures, BatchOptions, Incoming, Shared};
+use crate::figures::SharedFigures;
 use crate::routing::RoutingWatcher;
 use crate::session::chunk_for;
-use crate::streaming::StreamStats;
 use crate::{Engine, SessionError};
 use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError};
+use motley_plan::budget::SessionShape;
 use motley_sched::batch::{Change, Limits, Part, Planner, Prompt, RequestId, Sharing};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ pub(super) struct Worker {
     options: BatchOptions,
     shared: Arc<Shared>,
     figures: BatchFigures,
-    stream_stats: Option<Arc<StreamStats>>,
+    blocks: Arc<SharedFigures>,
 }
 
 impl Worker {
@@ -41,8 +42,9 @@ impl Worker {
             unified: !options.exact,
             precise_attention: false,
         };
-        let (drive, stream_stats) =
-            engine.drive(shape.context_tokens, shape.batch_tokens, watcher)?;
+        let counted =
+            SessionShape { context_tokens: shape.context_tokens, chunk_tokens: shape.batch_tokens };
+        let (drive, blocks) = engine.drive(counted, watcher)?;
         let context = engine.context(&shape, drive)?;
         let sharing = match (options.exact, context.model().keeps_every_position()) {
             (true, _) => Sharing::Nothing,
@@ -65,7 +67,7 @@ impl Worker {
             options: *options,
             shared,
             figures: BatchFigures::default(),
-            stream_stats,
+            blocks,
         })
     }
 
@@ -234,7 +236,7 @@ impl Worker {
     fn publish(&mut self) {
         self.figures.planner = self.planner.figures();
         self.figures.seam = self.context.seam_counts();
-        self.figures.stream = self.stream_stats.as_ref().map(|stats| stats.get().0);
+        self.figures.stream = self.blocks.get().stream;
         *self.shared.figures.lock().expect("no panic holds this lock") = self.figures;
     }
 }

@@ -118,6 +118,14 @@ impl VirtualFile {
     }
 }
 
+/// Dense weights are in memory now: a second copy in the page cache would count against the
+/// budget (M3).
+impl Drop for VirtualFile {
+    fn drop(&mut self) {
+        self.files.iter().for_each(motley_store::forget_cached);
+    }
+}
+
 /// An open C stream over a virtual file; dropping it closes the stream and frees the file.
 pub(crate) struct Stream {
     file: NonNull<libc::FILE>,

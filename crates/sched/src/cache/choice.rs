@@ -62,6 +62,11 @@ impl PolicyChoice {
         }
     }
 
+    /// Whether it looks at router scores of all experts.
+    pub fn uses_scores(self) -> bool {
+        matches!(self, Self::Mrs { .. })
+    }
+
     /// The policy's name.
     pub fn name(self) -> &'static str {
         match self {

@@ -128,6 +128,8 @@ pub struct ExpertCache {
     slots: Vec<Slot>,
     /// Free slots of each pool; the last is taken first.
     free: Vec<Vec<SlotId>>,
+    /// Slots taken out of use by [`Self::set_usable`]; global pools only.
+    withheld: Vec<SlotId>,
     resident: u32,
 }
 
@@ -154,6 +156,7 @@ impl ExpertCache {
             slots: vec![Slot::default(); capacity.total() as usize],
             free: free_slots(&pools),
             capacity,
+            withheld: Vec::new(),
             resident: 0,
         }
     }
@@ -268,6 +271,38 @@ impl ExpertCache {
         Ok(Admitted { lease: Lease { key, slot }, evicted })
     }
 
+    /// Slots that may be used now.
+    pub fn usable(&self) -> u32 {
+        self.capacity.total() - self.withheld.len() as u32
+    }
+
+    /// Uses only `usable` slots of a global pool from now on, at most its capacity (M3); those
+    /// sent away for it, lowest first. Leased experts stay, so fewer slots than asked for may
+    /// be withheld: ask again later. Per-layer pools keep their slots.
+    pub fn set_usable(&mut self, usable: u32) -> Vec<(ExpertKey, SlotId)> {
+        let mut evicted = Vec::new();
+        let Capacity::Global { slots } = self.capacity else { return evicted };
+        let free = &mut self.free[0];
+        while self.withheld.len() as u32 > slots - usable.min(slots)
+            && let Some(slot) = self.withheld.pop()
+        {
+            free.push(slot);
+        }
+        while self.usable() > usable {
+            if let Some(slot) = self.free[0].pop() {
+                self.withheld.push(slot);
+            } else if let Some(victim) = self.ranks.lowest()
+                && let Some(slot) = self.slot(victim)
+            {
+                self.remove(victim);
+                evicted.push((victim, slot));
+            } else {
+                break;
+            }
+        }
+        evicted
+    }
+
     /// Sends `key` away and frees its slot. False when it is not resident or is leased.
     pub fn evict(&mut self, key: ExpertKey) -> bool {
         let leaves = self.contains(key) && self.leases(key) == 0;
@@ -340,6 +375,23 @@ mod tests {
         assert_eq!(put(&mut cache, key(1, 1)), Some(key(1, 0)));
         assert!(cache.contains(key(0, 0)) && !cache.contains(key(1, 0)));
         assert_eq!(cache.resident(), 2);
+    }
+
+    #[test]
+    fn a_smaller_pool_sends_the_lowest_away_and_a_larger_one_has_room_again() {
+        let mut cache = cache(Capacity::Global { slots: 3 });
+        put(&mut cache, key(0, 0));
+        put(&mut cache, key(0, 1));
+        let held = cache.lease(key(0, 0)).expect("resident");
+        assert_eq!(cache.set_usable(2), [], "a free slot goes first");
+        assert_eq!(cache.set_usable(0), [(key(0, 1), SlotId(1))], "the leased one stays");
+        assert_eq!((cache.usable(), cache.resident()), (1, 1));
+        assert!(cache.admit(key(1, 1)).is_err());
+        cache.release(held);
+        assert_eq!(cache.set_usable(0), [(key(0, 0), SlotId(0))]);
+        assert_eq!(cache.set_usable(9), [], "never more than the capacity");
+        assert_eq!(cache.usable(), 3);
+        (0..3).for_each(|expert| assert_eq!(put(&mut cache, key(1, expert)), None));
     }
 
     #[test]

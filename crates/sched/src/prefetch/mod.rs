@@ -35,7 +35,7 @@ pub use refill::Refill;
 pub struct Prediction {
     /// The coming layer.
     pub layer: u16,
-    /// (expert, tokens), each expert once.
+    /// (expert, tokens), each expert once, the surer one first.
     pub loads: Vec<(u16, u32)>,
 }
 

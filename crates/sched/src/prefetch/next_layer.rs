@@ -45,7 +45,7 @@ impl NextLayer {
         }
         let order = |&i: &usize| {
             let WorkItem { expert, tokens, .. } = self.items[i];
-            (std::cmp::Reverse(tokens), view.costs.lane_of(expert), expert)
+            (std::cmp::Reverse(tokens), view.costs.lane_of(expert), i)
         };
         self.absent.sort_unstable_by_key(order);
         let large = self.items.len() > LARGE_LAYER;
@@ -95,8 +95,9 @@ impl Prefetcher for NextLayer {
             self.score(view, prediction);
         }
         self.gains.retain(|(gain, _)| *gain > 0);
-        // The nearer layer first among equals: its prediction is the better one.
-        self.gains.sort_unstable_by_key(|&(gain, key)| (std::cmp::Reverse(gain), key));
+        // Among equals the nearer layer first, since its prediction is the better one, and in a
+        // layer the surer expert, as they were predicted.
+        self.gains.sort_by_key(|&(gain, key)| (std::cmp::Reverse(gain), key.layer));
         out.extend(self.gains.iter().map(|(_, key)| Candidate::Guess(*key)));
     }
 }

@@ -16,13 +16,22 @@ pub struct Limits {
     pub staging_slots: u16,
     /// How many of them guesses may hold; at least one is always left for demand.
     pub prefetch_slots: u16,
+    /// Guessed transfers under way at once; one is the most careful, a disk that is quick
+    /// beside the computation wants more.
+    pub guesses_in_flight: u16,
     /// Attempts at loading one expert before it is computed at home or given up.
     pub load_attempts: u16,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { loads_in_flight: 2, staging_slots: 8, prefetch_slots: 6, load_attempts: 8 }
+        Self {
+            loads_in_flight: 2,
+            staging_slots: 8,
+            prefetch_slots: 6,
+            guesses_in_flight: 1,
+            load_attempts: 8,
+        }
     }
 }
 

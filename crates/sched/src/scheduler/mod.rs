@@ -123,6 +123,13 @@ impl Scheduler {
         keys.iter().filter_map(|&key| Some((key, self.places.preload(key)?))).collect()
     }
 
+    /// Uses `slots` of the cache's slots from now on, between layers (M3). The experts that
+    /// leave: the driver releases their bytes. Those on their way stay, and count until the
+    /// next call.
+    pub fn set_cache_slots(&mut self, slots: u32) -> Vec<(ExpertKey, SlotId)> {
+        self.places.cache.set_usable(slots)
+    }
+
     /// A layer has been routed. The previous one must be done.
     ///
     /// # Panics
@@ -321,7 +328,8 @@ impl Scheduler {
 
     fn poll_guess(&mut self, now: Nanos) -> Option<Action> {
         self.idle.observe(now, self.is_link_demanded());
-        if self.places.in_flight() > 0 || !self.idle.allows_guess() {
+        let crowded = self.places.in_flight() >= usize::from(self.limits.guesses_in_flight);
+        if crowded || !self.idle.allows_guess() {
             return None;
         }
         if self.outlook.is_new {

@@ -87,8 +87,13 @@ struct World<'a> {
     outcome: Outcome,
 }
 
-const LIMITS: Limits =
-    Limits { loads_in_flight: 2, staging_slots: 3, prefetch_slots: 2, load_attempts: 24 };
+const LIMITS: Limits = Limits {
+    loads_in_flight: 2,
+    staging_slots: 3,
+    prefetch_slots: 2,
+    guesses_in_flight: 1,
+    load_attempts: 24,
+};
 
 /// Runs a case to its end or to the first lost expert.
 pub(crate) fn run(case: &Case) -> Outcome {

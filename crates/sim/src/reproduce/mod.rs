@@ -6,11 +6,15 @@
 //! - [`bars`]: grouped bars as SVG.
 //! - [`gpu_ndp`]: one GPU and several near-data units (G6).
 //! - [`hybrimoe`]: CPU and GPU with timelines, prefetch and score-aware cache (H5).
+//! - [`aecs`]: energy-centred core selection on seven phones (A7).
+//! - [`npumoe`]: prefill on a static-graph device, plan and costs (N9).
 
+pub mod aecs;
 pub mod bars;
 pub mod document;
 pub mod gpu_ndp;
 pub mod hybrimoe;
+pub mod npumoe;
 
 pub use document::{Assumed, Document, Figure, Picture};
 
@@ -21,17 +25,23 @@ pub enum Source {
     Hybrimoe,
     /// G6.
     GpuNdp,
+    /// A7.
+    Aecs,
+    /// N9.
+    Npumoe,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Hybrimoe, Self::GpuNdp];
+    pub const ALL: [Self; 4] = [Self::Hybrimoe, Self::GpuNdp, Self::Aecs, Self::Npumoe];
 
     /// Name of its document, and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hybrimoe => hybrimoe::NAME,
             Self::GpuNdp => gpu_ndp::NAME,
+            Self::Aecs => aecs::NAME,
+            Self::Npumoe => npumoe::NAME,
         }
     }
 
@@ -40,6 +50,8 @@ impl Source {
         match self {
             Self::Hybrimoe => "hybrid CPU and GPU (H5): speed-up over the kTransformers policy",
             Self::GpuNdp => "one GPU and near-data units (G6): speed-up over MoNDE",
+            Self::Aecs => "core selection on seven phones (A7): choices and how sure they are",
+            Self::Npumoe => "prefill on a static-graph device (N9): tiers, groups, ladder",
         }
     }
 
@@ -48,6 +60,8 @@ impl Source {
         match self {
             Self::Hybrimoe => hybrimoe::figures(hybrimoe::ASSUMED),
             Self::GpuNdp => gpu_ndp::figures(gpu_ndp::Assumptions::default()),
+            Self::Aecs => aecs::figures(aecs::ASSUMED),
+            Self::Npumoe => npumoe::figures(npumoe::ASSUMED),
         }
     }
 
@@ -56,6 +70,8 @@ impl Source {
         match self {
             Self::Hybrimoe => hybrimoe::assumed(),
             Self::GpuNdp => gpu_ndp::assumed(),
+            Self::Aecs => aecs::assumed(),
+            Self::Npumoe => npumoe::assumed(),
         }
     }
 
@@ -64,6 +80,8 @@ impl Source {
         match self {
             Self::Hybrimoe => hybrimoe::document(),
             Self::GpuNdp => gpu_ndp::document(),
+            Self::Aecs => aecs::document(),
+            Self::Npumoe => npumoe::document(),
         }
     }
 }

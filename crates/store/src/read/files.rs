@@ -119,6 +119,12 @@ impl Files {
     }
 }
 
+/// Has the page cache forget all of `file` that nobody has mapped or written: what was read
+/// once and is kept elsewhere would count against a budget (M3).
+pub fn forget_cached(file: &File) {
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+}
+
 impl ModelFile {
     fn open(path: &Path, mode: FileMode) -> io::Result<Self> {
         let buffered = File::open(path)?;

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 pub use choose::{Choice, ChooseError, Measured, choose};
 pub use faulty::FaultPlan;
-pub use files::{FileMode, Files, FilesError};
+pub use files::{FileMode, Files, FilesError, forget_cached};
 pub use job::CHUNK_BYTES_MAX;
 pub use queue::Priority;
 pub use request::{Completion, Piece, ReadFailed, Request, Tag, Wanted};

@@ -3,6 +3,7 @@
 //!
 //! - `subject`: which model and which routing.
 //! - `page`: the outcome as a page, and as JSON.
+//! - `rerun`: `--run`, a recorded run again.
 //! - `curves`: `--curves`, all cache policies compared.
 
 use crate::args::{Global, OutputArgs, Sim};
@@ -18,6 +19,7 @@ use std::path::Path;
 
 mod curves;
 mod page;
+mod rerun;
 mod subject;
 
 use subject::Subject;
@@ -39,6 +41,9 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     }
     if sim.trace.len() > 1 {
         bail!("one --trace at a time can be simulated; several can be compared with --curves");
+    }
+    if let Some(record) = &sim.run {
+        return rerun::run(global, record, &sim.trace[0], columns);
     }
     let machine = motley_machine::find(&sim.machine)?;
     let subject = Subject::gather(sim, u64::from(global.seed))?;

@@ -4,6 +4,7 @@
 //! first; what learns from weights (MRS) then takes the chosen experts as equal.
 
 use crate::args::{Global, Record};
+use crate::commands::run::write_record;
 use crate::load::{load, sampling, session_options};
 use anyhow::{Context, Result, bail};
 use motley_engine::{Generation, Routed, RoutingWatcher, Runtime, Seam};
@@ -43,6 +44,9 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
         lock(&recorder).phase = Phase::Decode;
         ControlFlow::Continue(())
     })?;
+    if let Some(path) = &record.stats {
+        write_record(path, &engine, &session)?;
+    }
     let counts = lock(&recorder).finish().with_context(|| output.display().to_string())?;
     if session.stats().seam.delegated > 0 {
         eprintln!("motley: some expert blocks were not seen; the trace has gaps");

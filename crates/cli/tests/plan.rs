@@ -1,0 +1,56 @@
+//! `motley plan` as typed: a page of 80 columns, JSON that reads back, refusals with a way out.
+
+mod support;
+
+use motley_plan::{Plan, Regime};
+use support::motley;
+use xtask::synth::Arch;
+
+fn text(args: &[&str]) -> String {
+    let output = motley(args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_page_fits_eighty_columns_on_every_kind_of_machine() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    for machine in ["this", "desktop-24gb-gpu", "mac-64gb", "mate-40-pro"] {
+        let page = text(&["plan", model.to_str().unwrap(), "--machine", machine]);
+        for line in page.lines() {
+            assert!(line.chars().count() <= 80, "{machine}: {line}");
+        }
+        for part in ["Regime", "Memory", "tokens per second", "bound by", "waiting for disk"] {
+            assert!(page.contains(part), "{machine}: no {part} in\n{page}");
+        }
+    }
+}
+
+#[test]
+fn a_small_budget_is_beyond_ram_and_json_reads_back() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let model = model.to_str().unwrap();
+    let everything = Plan::from_json(&text(&["plan", model, "--json"])).expect("a plan");
+    assert_eq!(everything.placement.regime, Regime::OneMemory);
+    let bytes = (everything.budget.smallest_bytes() + 5 * everything.budget.slot_bytes).to_string();
+    let less = text(&["plan", model, "--json", "--memory", &bytes, "--chunk", "512"]);
+    let less = Plan::from_json(&less).expect("a plan");
+    assert_eq!((less.placement.regime, less.placement.ram_slots()), (Regime::BeyondRam, 7));
+    assert!(less.decode.tokens_per_s < everything.decode.tokens_per_s);
+}
+
+#[test]
+fn what_cannot_be_says_what_helps() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let model = model.to_str().unwrap();
+    for (args, expected) in [
+        (["plan", model, "--memory", "20M"], "needs at least"),
+        (["plan", model, "--machine", "cray-1"], "m2-ultra"),
+        (["plan", model, "--profile", "no/such/profile"], "no/such/profile"),
+        (["plan", model, "--goal", "fame"], "energy"),
+    ] {
+        let output = motley(&args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(expected), "{args:?}: {said}");
+    }
+}

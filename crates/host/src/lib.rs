@@ -1,0 +1,44 @@
+//! The machine this program runs on, read from the system. Chooses nothing and changes nothing.
+//!
+//! Every reader takes a root directory, `/` on a real machine, so that a folder of copied
+//! files stands for any machine. What a system does not tell is `None`, never a guess. Linux
+//! and Android are complete; other systems tell their memory, load and processor's name
+//! (through the crate `sysinfo`), and the other readers answer `None` there.
+//!
+//! Reading order:
+//! * [`memory`]: how much memory there is, and how much of it this process may use.
+//! * [`cgroup`]: the control groups that limit this process.
+//! * [`pressure`]: how long tasks waited for memory (PSI).
+//! * [`refaults`]: pages that were dropped and read again.
+//! * [`self_memory`]: what this process holds itself.
+//! * [`huge_pages`]: whether memory can be mapped in big pieces.
+//! * [`topology`]: cores, clusters, caches, memory nodes; [`cpu_name`]: what they are called.
+//! * [`load`]: how busy the machine is.
+//! * [`disk`]: which disk and filesystem hold a path.
+//! * [`accelerators`]: GPUs and NPUs that are shown.
+//! * [`power`]: wire or battery.
+//! * [`energy`]: meters, one file each, and the thread that samples one.
+//! * `system`: what systems without such files tell.
+//! * `files`: bounded reads of small text files.
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a hand: the sampler owns a thread and a clock")]
+
+pub mod accelerators;
+pub mod cgroup;
+pub mod cpu_name;
+pub mod disk;
+pub mod energy;
+mod files;
+pub mod huge_pages;
+pub mod load;
+pub mod memory;
+pub mod power;
+pub mod pressure;
+pub mod refaults;
+pub mod self_memory;
+mod system;
+pub mod topology;
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;

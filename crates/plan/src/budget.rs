@@ -1,0 +1,310 @@
+//! M3: how one ceiling for memory divides, the least that works, the most that helps, and what
+//! to take when nobody says. Arithmetic; the memory it speaks of is somebody else's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use motley_model::{Matrix, ModelSpec, Part, Role, Sizes};
+use serde::{Deserialize, Serialize};
+
+/// Allowance for what llama.cpp and the process take beside weights and KV cache: code,
+/// vocabulary, graphs, the reader's buffers. After loading, resident memory was 55 MB
+/// above the dense weights on a model with 49 k tokens; contexts come on top.
+pub const PROCESS_BYTES: u64 = 192 << 20;
+/// Rows of the widest activations kept per token of a chunk, in hidden widths.
+pub const ACTIVATION_ROWS: u64 = 24;
+/// Least slots that work: one being computed and one being read.
+pub const MIN_SLOTS: u32 = 2;
+/// Smallest part of a machine left to everything else, in bytes and as a share of its memory.
+pub const RESERVE_BYTES: u64 = 1 << 30;
+/// See [`RESERVE_BYTES`]; the larger of the two counts.
+pub const RESERVE_SHARE: f64 = 0.08;
+/// Unit in which slots are laid out.
+const PAGE_BYTES: u64 = 4096;
+
+/// What a session needs beside the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionShape {
+    /// Length of the KV cache.
+    pub context_tokens: u32,
+    /// Largest prefill chunk.
+    pub chunk_tokens: u32,
+}
+
+/// What a budget is divided into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Dense weights and shared experts, and a second copy of the routers.
+    pub dense_bytes: u64,
+    /// Keys and values of the whole context.
+    pub kv_bytes: u64,
+    /// Activations and logits of one chunk.
+    pub compute_bytes: u64,
+    /// The process itself.
+    pub process_bytes: u64,
+    /// One expert's slots, rounding included.
+    pub slot_bytes: u64,
+    /// Experts of the model, over all layers.
+    pub experts: u32,
+}
+
+/// A budget too small for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--memory {} MiB is too little: this model needs at least {} MiB (a smaller --context or --chunk helps)",
+    given_bytes >> 20,
+    (needed_bytes >> 20) + 1
+)]
+pub struct TooLittleMemory {
+    /// What was given.
+    pub given_bytes: u64,
+    /// What is needed.
+    pub needed_bytes: u64,
+}
+
+impl Budget {
+    /// How the memory of `spec` divides for a session of this shape.
+    pub fn of(spec: &ModelSpec, shape: SessionShape) -> Self {
+        let sizes = Sizes::of(spec);
+        let chunk = u64::from(shape.chunk_tokens);
+        let row_bytes = spec.shape.hidden.saturating_mul(4 * ACTIVATION_ROWS);
+        let logits = spec.shape.vocabulary.unwrap_or(0).saturating_mul(4);
+        let context = u64::from(shape.context_tokens);
+        Self {
+            dense_bytes: sizes.dense_bytes + sizes.shared_bytes + router_bytes(spec),
+            kv_bytes: sizes.kv_bytes_per_token.saturating_mul(context),
+            compute_bytes: chunk.saturating_mul(row_bytes.saturating_add(logits)),
+            process_bytes: PROCESS_BYTES,
+            slot_bytes: slot_bytes(spec),
+            experts: spec.expert_layers().map(|layer| layer.experts).sum(),
+        }
+    }
+
+    /// Everything but experts.
+    pub fn fixed_bytes(&self) -> u64 {
+        let parts = [self.dense_bytes, self.kv_bytes, self.compute_bytes, self.process_bytes];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Slots for experts within `memory_bytes`; never more than all experts and one to read into.
+    pub fn slots(&self, memory_bytes: u64) -> Result<u32, TooLittleMemory> {
+        let left = memory_bytes.saturating_sub(self.fixed_bytes()) / self.slot_bytes.max(1);
+        let slots = u32::try_from(left).unwrap_or(u32::MAX).min(self.experts.saturating_add(1));
+        if slots < MIN_SLOTS && self.experts > 0 || self.fixed_bytes() > memory_bytes {
+            let needed_bytes = self.smallest_bytes();
+            return Err(TooLittleMemory { given_bytes: memory_bytes, needed_bytes });
+        }
+        Ok(if self.experts > 0 { slots } else { 0 })
+    }
+
+    /// Bytes that `slots` slots and everything else take.
+    pub fn bytes_with(&self, slots: u32) -> u64 {
+        self.fixed_bytes().saturating_add(self.slot_bytes.saturating_mul(u64::from(slots)))
+    }
+
+    /// The least memory that works.
+    pub fn smallest_bytes(&self) -> u64 {
+        self.bytes_with(if self.experts > 0 { MIN_SLOTS } else { 0 })
+    }
+
+    /// Memory in which every expert stays; more changes nothing.
+    pub fn largest_sensible_bytes(&self) -> u64 {
+        self.bytes_with(if self.experts > 0 { self.experts + 1 } else { 0 })
+    }
+
+    /// What to take on `machine` when nobody says.
+    pub fn default_bytes(&self, machine: MachineMemory) -> DefaultBudget {
+        let (ceiling_bytes, ceiling) = machine.ceiling();
+        let bytes = ceiling_bytes.saturating_sub(machine.reserve_bytes());
+        let sensible = self.largest_sensible_bytes();
+        let reason = if bytes >= sensible { BudgetReason::EverythingFits } else { ceiling };
+        DefaultBudget { bytes: bytes.min(sensible), ceiling_bytes, reason }
+    }
+}
+
+/// Bytes one slot takes in all arenas together: the largest matrix of each kind over all layers
+/// (quantisation may differ by layer), a page of slack for aligned reads, rounded up.
+pub fn slot_bytes(spec: &ModelSpec) -> u64 {
+    let mut largest: BTreeMap<Matrix, u64> = BTreeMap::new();
+    let tensors = spec.expert_layers().flat_map(|layer| &layer.tensors);
+    // Biases and scales are dense weights to llama.cpp.
+    for tensor in tensors.filter(|tensor| tensor.part == Part::Weight) {
+        let bytes = largest.entry(tensor.matrix).or_insert(0);
+        *bytes = tensor.stride_bytes.max(*bytes);
+    }
+    largest.values().map(|bytes| (bytes + PAGE_BYTES).next_multiple_of(PAGE_BYTES)).sum()
+}
+
+/// Routers are kept a second time, for predictions (H2) and scores (H3).
+fn router_bytes(spec: &ModelSpec) -> u64 {
+    let routers = spec.tensors.iter().filter(|tensor| {
+        matches!(tensor.role, Role::Router { .. }) && tensor.name.ends_with("ffn_gate_inp.weight")
+    });
+    routers.map(|tensor| tensor.range.len_bytes).sum()
+}
+
+/// Memory of a machine at this moment, as a driver read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineMemory {
+    /// Installed.
+    pub total_bytes: u64,
+    /// What the system could give now without swapping.
+    pub available_bytes: u64,
+    /// Ceiling of the control group, where there is one.
+    pub cgroup_bytes: Option<u64>,
+}
+
+impl MachineMemory {
+    fn ceiling(&self) -> (u64, BudgetReason) {
+        let available = self.available_bytes.min(self.total_bytes);
+        match self.cgroup_bytes.filter(|limit| *limit < available) {
+            Some(limit) => (limit, BudgetReason::Cgroup),
+            None => (available, BudgetReason::Available),
+        }
+    }
+
+    /// What is left to everything else. A control group is ours alone: only a sliver stays free.
+    fn reserve_bytes(&self) -> u64 {
+        let (ceiling, reason) = self.ceiling();
+        let share = (ceiling as f64 * RESERVE_SHARE) as u64;
+        match reason {
+            BudgetReason::Cgroup => share.min(RESERVE_BYTES),
+            // A small machine keeps an eighth rather than a gibibyte it does not have.
+            _ => share.max(RESERVE_BYTES.min(ceiling / 8)),
+        }
+    }
+}
+
+/// Why a default budget is what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BudgetReason {
+    /// Every expert fits; more would change nothing.
+    EverythingFits,
+    /// Bound by what the system could give.
+    Available,
+    /// Bound by the control group.
+    Cgroup,
+}
+
+/// A budget nobody asked for, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultBudget {
+    /// The budget.
+    pub bytes: u64,
+    /// What it was cut from.
+    pub ceiling_bytes: u64,
+    /// What bound it.
+    pub reason: BudgetReason,
+}
+
+impl fmt::Display for DefaultBudget {
+    /// One line for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+        let (bytes, ceiling) = (gib(self.bytes), gib(self.ceiling_bytes));
+        match self.reason {
+            BudgetReason::EverythingFits => {
+                write!(f, "{bytes:.1} GiB: everything fits ({ceiling:.1} GiB could be had)")
+            }
+            BudgetReason::Available => {
+                write!(f, "{bytes:.1} GiB of the {ceiling:.1} GiB available now")
+            }
+            BudgetReason::Cgroup => {
+                write!(f, "{bytes:.1} GiB of the {ceiling:.1} GiB this control group allows")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn budget() -> Budget {
+        Budget {
+            dense_bytes: GIB,
+            kv_bytes: GIB / 2,
+            compute_bytes: GIB / 4,
+            process_bytes: PROCESS_BYTES,
+            slot_bytes: 3 << 20,
+            experts: 3072,
+        }
+    }
+
+    #[test]
+    fn the_least_holds_two_slots_and_the_most_all_experts() {
+        let budget = budget();
+        assert_eq!(budget.slots(budget.smallest_bytes()), Ok(2));
+        assert_eq!(budget.slots(budget.largest_sensible_bytes()), Ok(3073));
+        assert_eq!(budget.slots(u64::MAX), Ok(3073));
+        let error = budget.slots(GIB).unwrap_err();
+        assert!(error.to_string().starts_with("--memory 1024 MiB is too little"), "{error}");
+        let dense = Budget { experts: 0, slot_bytes: 0, ..budget };
+        assert_eq!(dense.slots(8 * GIB), Ok(0));
+        assert_eq!(dense.smallest_bytes(), dense.largest_sensible_bytes());
+    }
+
+    #[test]
+    fn the_default_leaves_room_and_says_why() {
+        let machine = |available, cgroup_bytes| MachineMemory {
+            total_bytes: 24 * GIB,
+            available_bytes: available,
+            cgroup_bytes,
+        };
+        let show = |memory| budget().default_bytes(memory).to_string();
+        assert_eq!(
+            show(machine(20 * GIB, None)),
+            "10.9 GiB: everything fits (20.0 GiB could be had)"
+        );
+        assert_eq!(show(machine(8 * GIB, None)), "7.0 GiB of the 8.0 GiB available now");
+        assert_eq!(
+            show(machine(20 * GIB, Some(4 * GIB))),
+            "3.7 GiB of the 4.0 GiB this control group allows"
+        );
+        assert_eq!(show(machine(20 * GIB, Some(1 << 62))), show(machine(20 * GIB, None)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn parts_add_up_and_never_exceed_what_was_given(
+            parts in prop::array::uniform4(0u64..1 << 40),
+            slot_bytes in 1u64..1 << 34,
+            experts in 0u32..200_000,
+            given in 0u64..1 << 48,
+        ) {
+            let [dense_bytes, kv_bytes, compute_bytes, process_bytes] = parts;
+            let budget =
+                Budget { dense_bytes, kv_bytes, compute_bytes, process_bytes, slot_bytes, experts };
+            prop_assert_eq!(budget.fixed_bytes(), parts.iter().sum::<u64>());
+            prop_assert!(budget.smallest_bytes() <= budget.largest_sensible_bytes() || experts < 1);
+            match budget.slots(given) {
+                Ok(slots) => {
+                    prop_assert!(budget.bytes_with(slots) <= given);
+                    prop_assert!(slots <= experts + 1);
+                    prop_assert!(experts == 0 || slots >= MIN_SLOTS);
+                }
+                Err(error) => prop_assert!(given < error.needed_bytes),
+            }
+        }
+
+        #[test]
+        fn the_default_never_exceeds_the_machine(
+            total in 1u64..1 << 42,
+            available in 0u64..1 << 42,
+            cgroup in prop::option::of(0u64..1 << 42),
+        ) {
+            let memory = MachineMemory { total_bytes: total, available_bytes: available, cgroup_bytes: cgroup };
+            let found = budget().default_bytes(memory);
+            prop_assert!(found.bytes <= available && found.bytes <= total);
+            prop_assert!(found.bytes <= cgroup.unwrap_or(u64::MAX));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! How fast a placement should be, and what the time is made of (M1). Arithmetic on costs; what a
+//! run then measures is compared with it elsewhere.
+//!
+//! ```text
+//! pass  = overhead + dense + output + attention + Σ_layers experts
+//! layer = E[ max( gpu · i,  unit · (k-i),  disk · j + latency + unit ) ]
+//! ```
+//!
+//! `i` of a token's `k` experts are on the GPU and `j` on disk, both by chance. What is there is
+//! computed while the rest arrives; the expert that arrives last is computed after it.
+//!
+//! - [`hits`]: how many experts are where.
+//! - [`layer`]: the experts of one layer.
+
+use motley_profile::Profile;
+use serde::{Deserialize, Serialize};
+
+use crate::calibration::{Calibration, Matrices, UnitRates};
+use crate::demand::Demand;
+use crate::placement::Placement;
+
+pub mod hits;
+pub mod layer;
+
+pub use hits::Whereabouts;
+use layer::{LayerCosts, LayerTime};
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// The model.
+    pub demand: &'a Demand,
+    /// The machine's costs.
+    pub calibration: &'a Calibration,
+    /// What is where.
+    pub placement: &'a Placement,
+    /// The model's routing, where known.
+    pub profile: Option<&'a Profile>,
+    /// Tokens already in the KV cache, on average.
+    pub context_tokens: u32,
+    /// Draw while computing, where known.
+    pub busy_w: Option<f64>,
+}
+
+/// A prediction and its terms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prediction {
+    /// Speed.
+    pub tokens_per_s: f64,
+    /// Tokens of one pass.
+    pub tokens: u32,
+    /// Time of one pass.
+    pub pass_s: f64,
+    /// What the pass is made of; adds up to `pass_s`.
+    pub terms: Vec<Term>,
+    /// Time the disk works in a pass, hidden or not.
+    pub disk_busy_s: f64,
+    /// Bytes read from disk for one token.
+    pub disk_bytes_per_token: f64,
+    /// Bytes of weights and keys and values read from memory for one token.
+    pub memory_bytes_per_token: f64,
+    /// Part of the routed experts found in memory.
+    pub hit_rate: f64,
+    /// What the time goes to.
+    pub bound_by: Resource,
+    /// Energy of one token, where the machine's draw is known.
+    pub joules_per_token: Option<f64>,
+}
+
+/// A part of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Term {
+    /// What the time is for.
+    pub what: Work,
+    /// How much.
+    pub seconds: f64,
+    /// What limits it.
+    pub bound_by: Resource,
+}
+
+/// Kinds of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Barriers, graph, sampling.
+    Overhead,
+    /// Weights every token uses.
+    Dense,
+    /// The output matrix, once a pass.
+    Output,
+    /// Keys and values.
+    Attention,
+    /// Routed experts.
+    Experts,
+    /// Waiting for the disk with nothing to compute.
+    DiskWait,
+}
+
+/// What can be the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// Memory bandwidth.
+    Memory,
+    /// Arithmetic.
+    Arithmetic,
+    /// The disk.
+    Disk,
+    /// Fixed costs.
+    Overhead,
+}
+
+impl Resource {
+    /// For sentences: "bound by …".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory bandwidth",
+            Self::Arithmetic => "arithmetic",
+            Self::Disk => "the disk",
+            Self::Overhead => "fixed costs",
+        }
+    }
+}
+
+/// One pass that decodes a token.
+pub fn decode(case: &Case<'_>) -> Prediction {
+    let there = Whereabouts::decode(case);
+    pass(case, 1, &there, f64::from(case.demand.used))
+}
+
+/// One pass that reads a chunk of `tokens` of the prompt.
+pub fn prefill(case: &Case<'_>, tokens: u32) -> Prediction {
+    let there = Whereabouts::prefill(case);
+    let distinct = hits::distinct_experts(case.demand, case.profile, tokens);
+    pass(case, tokens.max(1), &there, distinct)
+}
+
+/// The unit that computes dense layers, and experts too unless they are apart.
+pub(crate) fn dense_unit<'a>(case: &Case<'a>) -> &'a UnitRates {
+    let gpu = case.calibration.gpu.as_ref().filter(|_| case.placement.dense_on_gpu);
+    gpu.unwrap_or(&case.calibration.cpu)
+}
+
+fn pass(case: &Case<'_>, tokens: u32, there: &Whereabouts, distinct: f64) -> Prediction {
+    let (demand, unit) = (case.demand, dense_unit(case));
+    let layers = f64::from(demand.expert_layers);
+    let dense = unit.cost(&Matrices {
+        bytes: demand.dense_bytes,
+        weights: demand.dense_weights,
+        ty: demand.dense_type,
+    });
+    let head = unit.cost(&Matrices {
+        bytes: demand.head_bytes,
+        weights: demand.head_weights,
+        ty: demand.head_type,
+    });
+    let bound = |cost: &motley_cost::ComputeCost, tokens: f64| {
+        let arithmetic = tokens * cost.per_token_us > cost.floor_us;
+        if arithmetic { Resource::Arithmetic } else { Resource::Memory }
+    };
+    let costs =
+        LayerCosts::of(case, f64::from(tokens) * f64::from(demand.used) / distinct.max(1.0));
+    let experts = if demand.used > 0 { costs.time(distinct, there) } else { LayerTime::default() };
+    let context = f64::from(case.context_tokens) + f64::from(tokens) / 2.0;
+    let kv_bytes = demand.kv_bytes * context;
+    let overhead_us = unit.pass_us + unit.layer_us * f64::from(demand.layers);
+    let term = |what, us: f64, bound_by| Term { what, seconds: us / 1e6, bound_by };
+    let terms = vec![
+        term(Work::Overhead, overhead_us, Resource::Overhead),
+        term(Work::Dense, dense.us(tokens), bound(&dense, f64::from(tokens))),
+        term(Work::Output, head.us(1), bound(&head, 1.0)),
+        term(Work::Attention, kv_bytes / (unit.memory_gb_per_s * 1e3), Resource::Memory),
+        term(Work::Experts, layers * experts.compute_us, bound(&costs.unit, costs.load)),
+        term(Work::DiskWait, layers * experts.wait_us, Resource::Disk),
+    ];
+    let disk_experts = layers * distinct * there.on_disk;
+    let expert_bytes = layers * distinct * demand.expert_bytes;
+    let memory_bytes = demand.dense_bytes + demand.head_bytes + expert_bytes + kv_bytes;
+    let disk_busy_s = layers * experts.disk_us / 1e6;
+    let read = Read { disk_bytes: disk_experts * demand.expert_bytes, memory_bytes, disk_busy_s };
+    finish(case, tokens, terms, &read, 1.0 - there.on_disk)
+}
+
+/// Bytes of one pass.
+struct Read {
+    disk_bytes: f64,
+    memory_bytes: f64,
+    disk_busy_s: f64,
+}
+
+fn finish(
+    case: &Case<'_>,
+    tokens: u32,
+    terms: Vec<Term>,
+    read: &Read,
+    hit_rate: f64,
+) -> Prediction {
+    let pass_s: f64 = terms.iter().map(|term| term.seconds).sum();
+    let of = |resource: Resource| {
+        let parts = terms.iter().filter(|term| term.bound_by == resource);
+        parts.map(|term| term.seconds).sum::<f64>()
+    };
+    let all = [Resource::Memory, Resource::Arithmetic, Resource::Disk, Resource::Overhead];
+    let most = all.into_iter().max_by(|a, b| of(*a).total_cmp(&of(*b)));
+    let idle_w = dense_unit(case).idle_w;
+    let waiting = of(Resource::Disk);
+    let joules =
+        case.busy_w.map(|busy| busy * (pass_s - waiting) + idle_w.unwrap_or(busy) * waiting);
+    let per_token = |value: f64| value / f64::from(tokens);
+    Prediction {
+        tokens_per_s: f64::from(tokens) / pass_s.max(f64::MIN_POSITIVE),
+        tokens,
+        pass_s,
+        terms,
+        disk_busy_s: read.disk_busy_s,
+        disk_bytes_per_token: per_token(read.disk_bytes),
+        memory_bytes_per_token: per_token(read.memory_bytes),
+        hit_rate,
+        bound_by: most.unwrap_or(Resource::Memory),
+        joules_per_token: joules.map(per_token),
+    }
+}

@@ -1,0 +1,23 @@
+//! A model's routing profile (N1): how many tokens each expert gets, which are popular, how
+//! uneven layers are, and how soon experts come back. A noun: it counts and decides nothing.
+//!
+//! Modules in reading order:
+//! - [`profile`]: what a profile holds and what follows from it: rank, imbalance, shares.
+//! - [`overlap`]: how far two profiles agree on the busiest experts (Overlap@K).
+//! - [`reuse`]: how much of a cache's size an expert's return takes, hence expected hit rates.
+//! - [`builder`]: a profile from a trace, visit by visit.
+//! - [`file`](mod@file): the format, JSON-lines with limits.
+
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod file;
+pub mod overlap;
+pub mod profile;
+pub mod reuse;
+
+pub use builder::ProfileBuilder;
+pub use file::{Problem, ProfileError};
+pub use overlap::{OtherShape, Overlap, overlap_at};
+pub use profile::{LayerCounts, Origin, Profile, ProfileHeader};
+pub use reuse::Reuse;

@@ -1,0 +1,301 @@
+//! A recorded run again, in virtual time: the same routing through the same scheduler, with the
+//! costs measured in that run (M1). How far the simulated speed is from the real one says how
+//! much its answers to "what if" are worth.
+
+use motley_cost::{ComputeCost, TransferCost};
+use motley_sched::cache::belady::Belady;
+use motley_sched::cache::choice::UnknownPolicy;
+use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
+use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::prefetch::choice::UnknownPrefetcher;
+use motley_sched::strategy::OnDemand;
+use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
+use motley_trace::{PhaseRecord, RunRecord, Trace};
+use serde::Serialize;
+
+use crate::drive::{DriveError, drive};
+use crate::foresight::ForesightParams;
+use crate::outcome::Outcome;
+use crate::replay::replay;
+use crate::spans::Spans;
+use crate::world::{DenseCost, Truth, World};
+
+/// Why a run cannot be run again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RerunError {
+    /// All experts were in memory: there is no tier to simulate.
+    #[error("nothing was streamed in this run; record one with --memory")]
+    NotStreamed,
+    /// The trace is of another model.
+    #[error("the trace has {trace} tokens and the record {record}; are they of one run?")]
+    OtherRun {
+        /// Tokens of the trace.
+        trace: u64,
+        /// Tokens of the record.
+        record: u64,
+    },
+    /// A policy this program does not have.
+    #[error(transparent)]
+    Policy(#[from] UnknownPolicy),
+    /// A prefetcher this program does not have.
+    #[error(transparent)]
+    Prefetch(#[from] UnknownPrefetcher),
+    /// The drive failed.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+}
+
+/// A run with everything that can be asked "what if" about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rerun {
+    /// Which experts stay.
+    pub policy: PolicyChoice,
+    /// What is read early.
+    pub prefetch: PrefetchChoice,
+    /// Experts that can stay.
+    pub cache_slots: u32,
+    /// Other limits of the scheduler.
+    pub limits: Limits,
+    /// Bytes of one expert.
+    pub expert_bytes: u64,
+    /// What prompts cost.
+    pub prefill: PhaseCosts,
+    /// What single tokens cost.
+    pub decode: PhaseCosts,
+    /// Share of the next layer's experts that are foreseen.
+    pub foreseen: f64,
+}
+
+/// What one phase was measured to cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PhaseCosts {
+    /// One expert on the CPU.
+    pub expert: ComputeCost,
+    /// The disk.
+    pub disk: TransferCost,
+    /// Everything else.
+    pub dense: DenseCost,
+}
+
+impl Rerun {
+    /// The settings and measured costs of `record`.
+    pub fn of(record: &RunRecord) -> Result<Self, RerunError> {
+        let streaming = record.streaming.as_ref().ok_or(RerunError::NotStreamed)?;
+        Ok(Self {
+            policy: streaming.policy.parse()?,
+            prefetch: streaming.prefetch.parse()?,
+            cache_slots: streaming.cache_slots,
+            limits: Limits {
+                loads_in_flight: streaming.loads_in_flight,
+                staging_slots: streaming.staging_slots,
+                prefetch_slots: streaming.prefetch_slots,
+                guesses_in_flight: streaming.guesses_in_flight,
+                load_attempts: 1,
+            },
+            expert_bytes: record.expert_bytes,
+            prefill: PhaseCosts::of(&record.prefill, record),
+            decode: PhaseCosts::of(&record.decode, record),
+            foreseen: streaming.foreseen.unwrap_or(0.0),
+        })
+    }
+
+    /// Drives the scheduler through `trace` under these settings, from an empty cache.
+    pub fn run(&self, trace: &Trace, spans: Option<&mut Spans>) -> Result<Outcome, RerunError> {
+        let costs = |phase: &PhaseCosts| Costs {
+            fast: phase.expert,
+            home: None,
+            link: phase.disk,
+            expert_bytes: self.expert_bytes,
+        };
+        let prefill = Truth { costs: costs(&self.prefill), dense: self.prefill.dense };
+        let decode = costs(&self.decode);
+        let grid = trace.header.grid();
+        let capacity = Capacity::Global { slots: self.cache_slots };
+        let mut scheduler = Scheduler::new(SchedulerParts {
+            costs: decode,
+            cache: ExpertCache::new(grid, capacity, self.policy.build(&trace.header)),
+            strategy: Box::new(OnDemand::default()),
+            prefetcher: self.prefetch.build(grid),
+            limits: self.limits,
+        });
+        let layers = u16::from(self.prefetch.uses_predictions());
+        let foresight = ForesightParams { layers, accuracy: self.foreseen, seed: 0 };
+        let world = World::new(decode, self.decode.dense).with_prefill(prefill);
+        let mut world = world.with_foresight(foresight);
+        Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
+    }
+}
+
+/// Share of the decoded tokens' experts a policy had at hand, without guesses.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PolicyHits {
+    /// Its name; `belady` is the bound no policy passes.
+    pub policy: String,
+    /// The share.
+    pub hit_rate: f64,
+}
+
+impl Rerun {
+    /// Every policy with this run's slots, on the whole trace from an empty cache. Router scores
+    /// are not in the trace, so `mrs` goes by the chosen experts here.
+    pub fn policies(&self, trace: &Trace) -> Result<Vec<PolicyHits>, RerunError> {
+        let online = PolicyChoice::ALL.map(|choice| (choice.name(), choice.build(&trace.header)));
+        let bound = Belady::new(trace).map(|bound| ("belady", Box::new(bound) as _));
+        let all = online.into_iter().chain(bound);
+        all.map(|(name, policy): (&str, Box<dyn CachePolicy>)| {
+            let capacity = Capacity::Global { slots: self.cache_slots };
+            let mut cache = ExpertCache::new(trace.header.grid(), capacity, policy);
+            let counts = replay(&mut trace.source(), &mut cache, 0).map_err(DriveError::Trace)?;
+            Ok(PolicyHits { policy: name.to_owned(), hit_rate: counts.decode.rate() })
+        })
+        .collect()
+    }
+}
+
+/// Checks that `trace` was recorded in the run of `record`.
+pub fn check_pair(record: &RunRecord, trace: &Trace) -> Result<(), RerunError> {
+    let first_layer = trace.visits.iter().map(|visit| visit.layer).min().unwrap_or(0);
+    let of_layer = trace.visits.iter().filter(|visit| visit.layer == first_layer);
+    let tokens: u64 = of_layer.map(|visit| visit.tokens() as u64).sum();
+    let record = record.prefill.tokens + record.decode.tokens;
+    if tokens == record { Ok(()) } else { Err(RerunError::OtherRun { trace: tokens, record }) }
+}
+
+impl PhaseCosts {
+    /// An expert costs by its tokens, what is neither computed nor waited for by the pass's;
+    /// a phase that did not happen costs what the disk of the other says and nothing else.
+    fn of(phase: &PhaseRecord, record: &RunRecord) -> Self {
+        let both = record.prefill.plus(&record.decode);
+        let own_bytes_per_s = phase.disk_bytes_per_s();
+        let bytes_per_s =
+            if own_bytes_per_s > 0.0 { own_bytes_per_s } else { both.disk_bytes_per_s() };
+        let passes = phase.blocks as f64 / f64::from(record.expert_layers.max(1));
+        let tokens_per_pass = phase.tokens as f64 / passes.max(1.0);
+        let rest_us = 1e6 * (phase.dense_s() + phase.overhead_s()) / phase.blocks.max(1) as f64;
+        Self {
+            expert: ComputeCost {
+                launch_us: 0.0,
+                per_token_us: 1e6 * phase.compute_s / phase.expert_tokens.max(1) as f64,
+                floor_us: 0.0,
+            },
+            disk: TransferCost::new(0.0, (bytes_per_s / 1e9).max(1e-3)),
+            dense: DenseCost {
+                layer_us: 0.0,
+                layer_per_token_us: rest_us / tokens_per_pass.max(1.0),
+                pass_us: 0.0,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth::{Synth, SynthParams};
+    use motley_trace::StreamingRecord;
+
+    fn record() -> RunRecord {
+        let phase = |tokens, blocks, experts, expert_tokens| PhaseRecord {
+            tokens,
+            blocks,
+            experts,
+            expert_tokens,
+            ..PhaseRecord::default()
+        };
+        RunRecord {
+            motley_run: 1,
+            model: "made".into(),
+            expert_layers: 4,
+            expert_bytes: 1_000_000,
+            threads: 2,
+            memory_bytes: None,
+            streaming: Some(StreamingRecord {
+                policy: "lru".into(),
+                prefetch: "none".into(),
+                cache_slots: 16,
+                staging_slots: 1,
+                prefetch_slots: 0,
+                loads_in_flight: 64,
+                guesses_in_flight: 1,
+                foreseen: None,
+            }),
+            prefill: PhaseRecord {
+                time_s: 1.0,
+                blocks_s: 0.8,
+                compute_s: 0.4,
+                stall_s: 0.4,
+                disk_bytes: 400_000_000,
+                disk_busy_s: 0.4,
+                ..phase(64, 4, 100, 400)
+            },
+            decode: PhaseRecord {
+                time_s: 2.0,
+                blocks_s: 1.6,
+                compute_s: 0.4,
+                stall_s: 1.0,
+                disk_bytes: 1_600_000_000,
+                disk_busy_s: 1.6,
+                ..phase(100, 400, 1600, 1600)
+            },
+        }
+    }
+
+    fn trace() -> Trace {
+        let params = SynthParams {
+            model: "made".into(),
+            layers: 4,
+            experts: 16,
+            k: 4,
+            prompt_tokens: 32,
+            decode_tokens: 64,
+            zipf_skew: 0.7,
+            repeat: 0.2,
+            recall: 0.5,
+            layer_correlation: 0.5,
+            weight_tilt: 0.0,
+        };
+        Trace::collect(&mut Synth::new(params, 7).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn costs_go_through_what_was_measured() {
+        let rerun = Rerun::of(&record()).unwrap();
+        // 0.4 s over 1600 tokens, and over 400.
+        assert!((rerun.decode.expert.us(1) - 250.0).abs() < 1e-6, "{:?}", rerun.decode);
+        assert!((rerun.prefill.expert.us(4) - 4000.0).abs() < 1e-6, "{:?}", rerun.prefill);
+        assert!((rerun.decode.disk.us(1_000_000) - 1000.0).abs() < 1e-6, "{:?}", rerun.decode);
+        // 0.6 s beside computing and waiting over 400 blocks; 0.2 s over 4 blocks of 64 tokens.
+        assert!((rerun.decode.dense.before_layer(1).as_us() - 1500.0).abs() < 1.0);
+        assert!((rerun.prefill.dense.before_layer(64).as_us() - 50_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn more_slots_and_a_faster_disk_help() {
+        let trace = trace();
+        let rerun = Rerun::of(&record()).unwrap();
+        let speed = |rerun: &Rerun| rerun.run(&trace, None).unwrap().decode.tokens_per_s();
+        let as_it_was = speed(&rerun);
+        let faster = PhaseCosts { disk: TransferCost::new(0.0, 4.0), ..rerun.decode };
+        assert!(speed(&Rerun { cache_slots: 64, ..rerun.clone() }) > as_it_was);
+        assert!(speed(&Rerun { decode: faster, ..rerun.clone() }) > as_it_was);
+    }
+
+    #[test]
+    fn no_policy_passes_the_bound() {
+        let policies = Rerun::of(&record()).unwrap().policies(&trace()).unwrap();
+        let bound = policies.last().expect("the bound is last");
+        assert_eq!(bound.policy, "belady");
+        assert_eq!(policies.len(), PolicyChoice::ALL.len() + 1);
+        assert!(policies.iter().all(|p| p.hit_rate <= bound.hit_rate && p.hit_rate > 0.0));
+    }
+
+    #[test]
+    fn a_resident_run_and_a_foreign_trace_are_refused() {
+        let resident = RunRecord { streaming: None, ..record() };
+        assert!(matches!(Rerun::of(&resident), Err(RerunError::NotStreamed)));
+        let trace = trace();
+        let error = check_pair(&record(), &trace).unwrap_err();
+        assert!(error.to_string().contains("of one run"), "{error}");
+    }
+}

@@ -1,0 +1,260 @@
+//! What one run did, in figures: where its time went, what was hit and read, and under which
+//! settings. With the run's routing trace beside it, the simulator can run it again (M1).
+//! Written by drivers, read by `sim` and `explain`; measures nothing itself.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Version of the format.
+pub const RUN_VERSION: u32 = 1;
+/// Largest file that is read: a record is a page of text.
+pub const MAX_RUN_BYTES: usize = 1 << 20;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// [`RUN_VERSION`].
+    pub motley_run: u32,
+    /// Name of the model.
+    pub model: String,
+    /// Layers with routed experts.
+    pub expert_layers: u32,
+    /// Bytes of one routed expert, of the largest layer.
+    pub expert_bytes: u64,
+    /// Threads that computed.
+    pub threads: u32,
+    /// Ceiling for memory, when one was set.
+    pub memory_bytes: Option<u64>,
+    /// Settings of streaming; `None` when llama.cpp held all experts.
+    pub streaming: Option<StreamingRecord>,
+    /// Prompt passes.
+    pub prefill: PhaseRecord,
+    /// Passes of single tokens.
+    pub decode: PhaseRecord,
+}
+
+/// How experts were streamed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamingRecord {
+    /// Which experts stayed, by name.
+    pub policy: String,
+    /// What was read early, by name.
+    pub prefetch: String,
+    /// Experts that could stay.
+    pub cache_slots: u32,
+    /// Slots beside them.
+    pub staging_slots: u16,
+    /// Of those, slots guesses could hold.
+    pub prefetch_slots: u16,
+    /// Loads in line at once.
+    pub loads_in_flight: u16,
+    /// Guesses read at once.
+    pub guesses_in_flight: u16,
+    /// Share of predicted experts that were then routed, when there were predictions.
+    pub foreseen: Option<f64>,
+}
+
+/// Sums over the passes of one phase. Times are wall-clock seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseRecord {
+    /// Tokens computed.
+    pub tokens: u64,
+    /// All of it.
+    pub time_s: f64,
+    /// Routed-expert blocks run.
+    pub blocks: u64,
+    /// Of the time: inside those blocks.
+    pub blocks_s: f64,
+    /// Of the blocks' time: experts being computed.
+    pub compute_s: f64,
+    /// Of the blocks' time: waiting for the disk with nothing to compute.
+    pub stall_s: f64,
+    /// Experts computed, each once per block.
+    pub experts: u64,
+    /// Tokens through them.
+    pub expert_tokens: u64,
+    /// Experts that were in a slot when routed.
+    pub hits: u64,
+    /// Experts that were there thanks to a guess.
+    pub guessed_hits: u64,
+    /// Guesses read.
+    pub guessed_loads: u64,
+    /// Bytes of experts read from disk.
+    pub disk_bytes: u64,
+    /// Time the disk was busy with them.
+    pub disk_busy_s: f64,
+}
+
+impl PhaseRecord {
+    /// Tokens per second; 0 before the first.
+    pub fn tokens_per_s(&self) -> f64 {
+        ratio(self.tokens as f64, self.time_s)
+    }
+
+    /// Time outside the blocks: attention, norms, routers, the output head, sampling.
+    pub fn dense_s(&self) -> f64 {
+        (self.time_s - self.blocks_s).max(0.0)
+    }
+
+    /// Time inside the blocks in which neither was computed nor waited.
+    pub fn overhead_s(&self) -> f64 {
+        (self.blocks_s - self.compute_s - self.stall_s).max(0.0)
+    }
+
+    /// Share of routed experts that were at hand, guesses included.
+    pub fn hit_rate(&self) -> f64 {
+        ratio((self.hits + self.guessed_hits) as f64, self.experts as f64)
+    }
+
+    /// Bytes per busy second; 0 when nothing was read.
+    pub fn disk_bytes_per_s(&self) -> f64 {
+        ratio(self.disk_bytes as f64, self.disk_busy_s)
+    }
+
+    /// Share of the time the disk was busy.
+    pub fn disk_busy_share(&self) -> f64 {
+        ratio(self.disk_busy_s, self.time_s)
+    }
+
+    /// Mean time of one expert for the tokens it had, in microseconds.
+    pub fn expert_us(&self) -> f64 {
+        1e6 * ratio(self.compute_s, self.experts as f64)
+    }
+
+    /// Both phases' sums.
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            tokens: self.tokens + other.tokens,
+            time_s: self.time_s + other.time_s,
+            blocks: self.blocks + other.blocks,
+            blocks_s: self.blocks_s + other.blocks_s,
+            compute_s: self.compute_s + other.compute_s,
+            stall_s: self.stall_s + other.stall_s,
+            experts: self.experts + other.experts,
+            expert_tokens: self.expert_tokens + other.expert_tokens,
+            hits: self.hits + other.hits,
+            guessed_hits: self.guessed_hits + other.guessed_hits,
+            guessed_loads: self.guessed_loads + other.guessed_loads,
+            disk_bytes: self.disk_bytes + other.disk_bytes,
+            disk_busy_s: self.disk_busy_s + other.disk_busy_s,
+        }
+    }
+
+    fn is_possible(&self) -> bool {
+        let times = [self.time_s, self.blocks_s, self.compute_s, self.stall_s, self.disk_busy_s];
+        times.iter().all(|time| time.is_finite() && *time >= 0.0)
+    }
+}
+
+/// Why a file is no record of a run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Longer than any record.
+    #[error("{found} bytes are more than a record of a run can have ({MAX_RUN_BYTES})")]
+    TooLong {
+        /// Its length.
+        found: usize,
+    },
+    /// Not JSON, or not this JSON.
+    #[error("not a record of a run; `motley run --stats FILE` writes one")]
+    Json(#[from] serde_json::Error),
+    /// Another version.
+    #[error("record version {found}; this program reads {RUN_VERSION}")]
+    Version {
+        /// What it says.
+        found: u32,
+    },
+    /// A time that cannot be.
+    #[error("a time of the {phase} is negative or no number")]
+    Time {
+        /// Which phase.
+        phase: &'static str,
+    },
+}
+
+impl RunRecord {
+    /// Reads a record.
+    pub fn parse(text: &str) -> Result<Self, RunError> {
+        if text.len() > MAX_RUN_BYTES {
+            return Err(RunError::TooLong { found: text.len() });
+        }
+        let record: Self = serde_json::from_str(text)?;
+        if record.motley_run != RUN_VERSION {
+            return Err(RunError::Version { found: record.motley_run });
+        }
+        for (phase, figures) in [("prefill", &record.prefill), ("decode", &record.decode)] {
+            if !figures.is_possible() {
+                return Err(RunError::Time { phase });
+            }
+        }
+        Ok(record)
+    }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> RunRecord {
+        let decode = PhaseRecord {
+            tokens: 10,
+            time_s: 2.0,
+            blocks: 20,
+            blocks_s: 1.5,
+            compute_s: 0.5,
+            stall_s: 0.75,
+            experts: 80,
+            expert_tokens: 80,
+            hits: 30,
+            guessed_hits: 10,
+            disk_bytes: 4_000,
+            disk_busy_s: 1.0,
+            ..PhaseRecord::default()
+        };
+        RunRecord {
+            motley_run: RUN_VERSION,
+            model: "m".into(),
+            expert_layers: 2,
+            expert_bytes: 100,
+            threads: 2,
+            memory_bytes: None,
+            streaming: None,
+            prefill: PhaseRecord::default(),
+            decode,
+        }
+    }
+
+    #[test]
+    fn figures_follow_from_sums() {
+        let decode = record().decode;
+        assert_eq!(
+            (decode.tokens_per_s(), decode.dense_s(), decode.overhead_s()),
+            (5.0, 0.5, 0.25)
+        );
+        assert_eq!((decode.hit_rate(), decode.disk_busy_share()), (0.5, 0.5));
+        assert_eq!((decode.disk_bytes_per_s(), decode.expert_us()), (4_000.0, 6_250.0));
+        assert_eq!(PhaseRecord::default().tokens_per_s(), 0.0);
+        assert_eq!(decode.plus(&decode).experts, 160);
+    }
+
+    #[test]
+    fn a_record_is_read_back_and_others_are_refused() {
+        let text = serde_json::to_string(&record()).unwrap();
+        assert_eq!(RunRecord::parse(&text).unwrap(), record());
+        let refused = |text: &str| RunRecord::parse(text).unwrap_err().to_string();
+        assert!(
+            refused(&text.replace("\"motley_run\":1", "\"motley_run\":9")).contains("version 9")
+        );
+        assert!(refused(&text.replace("\"time_s\":2.0", "\"time_s\":-2.0")).contains("decode"));
+        assert!(refused("{}").contains("--stats"));
+        assert!(refused(&" ".repeat(MAX_RUN_BYTES + 1)).contains("bytes"));
+    }
+}

@@ -1,0 +1,83 @@
+//! One way of running a model: the bare engine, or Motley with settings.
+
+use super::Comparison;
+use anyhow::{Result, bail};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::str::FromStr;
+
+/// A way by name: `bare`, `motley`, or `motley:policy=lru,prefetch=none,serial,buffered`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// As given.
+    pub name: String,
+    bare: bool,
+    settings: Map<String, Value>,
+}
+
+impl FromStr for Way {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let (engine, settings) = name.split_once(':').unwrap_or((name, ""));
+        let bare = match engine {
+            "bare" if settings.is_empty() => true,
+            "motley" => false,
+            _ => bail!("`{name}` is neither `bare` nor `motley[:setting,…]`"),
+        };
+        let mut parsed = Map::new();
+        for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
+            match setting.split_once('=') {
+                Some((key @ ("policy" | "prefetch"), value)) => {
+                    parsed.insert(key.into(), json!(value));
+                }
+                None if matches!(setting, "serial" | "buffered") => {
+                    parsed.insert(setting.into(), json!(true));
+                }
+                _ => bail!("`{setting}` is none of policy=…, prefetch=…, serial, buffered"),
+            }
+        }
+        Ok(Self { name: name.into(), bare, settings: parsed })
+    }
+}
+
+impl Way {
+    /// The worker's job; both engines keep weights in the file's own order.
+    pub(super) fn job(&self, comparison: &Comparison, budget_bytes: u64, text: &str) -> Value {
+        let mut job = base_job(&comparison.model, self.bare, comparison.threads);
+        job["memory"] = json!((!self.bare).then_some(budget_bytes));
+        job["context"] = json!((comparison.prefill + comparison.decode + 1).next_multiple_of(256));
+        job["text"] = json!(text);
+        job["prefill"] = json!(comparison.prefill);
+        job["decode"] = json!(comparison.decode);
+        if let Value::Object(job) = &mut job {
+            job.extend(self.settings.clone());
+        }
+        job
+    }
+}
+
+/// What all jobs share: weights in the file's own order, one repetition.
+pub(super) fn base_job(model: &Path, bare: bool, threads: u32) -> Value {
+    json!({
+        "model": model, "bare": bare, "on_demand": !bare, "repack": false, "threads": threads,
+        "context": 256, "chunk": 512, "repeat": 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_are_read_with_their_settings() {
+        let way: Way = "motley:policy=lru,serial".parse().unwrap();
+        assert!(!way.bare);
+        assert_eq!(way.settings["policy"], "lru");
+        assert_eq!(way.settings["serial"], true);
+        assert!("bare".parse::<Way>().unwrap().bare);
+        for wrong in ["", "llama", "bare:serial", "motley:policy", "motley:colour=red"] {
+            assert!(wrong.parse::<Way>().is_err(), "{wrong}");
+        }
+    }
+}
