@@ -48,6 +48,8 @@ fn python() -> Option<PathBuf> {
     if installed && has(&python) {
         return Some(python);
     }
+    let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+    assert!(!required, "no Python with the `openai` package");
     eprintln!("passing over: no Python with the `openai` package");
     None
 }

@@ -4,6 +4,7 @@
 
 mod support;
 
+use motley_plan::budget::{Budget, SessionShape};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -103,6 +104,33 @@ fn leave(server: &Server, random: &mut Random) {
     } else {
         let _ = stream.read_exact(&mut some);
     }
+}
+
+/// Experts come from disk in the least memory that works; then their file is cut short.
+#[test]
+fn a_disk_that_fails_ends_requests_and_not_the_server() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("model.gguf");
+    std::fs::copy(&model, &copy).expect("room for a copy");
+    let (spec, _) = motley_model::ModelSpec::open(&copy).expect("a model");
+    let shape = SessionShape { context_tokens: 1024, chunk_tokens: 256 };
+    let memory = Budget::of(&spec, shape).smallest_bytes().to_string();
+    let args = ["--exact", "--memory", &memory, "--context", "1024", "--chunk", "256"];
+    let server = Server::start(&copy, &[&args[..], &["--streams", "2"]].concat());
+    let ask = || server.post("/v1/completions", &continuation("Read", 8, false));
+    let expected = text(ask());
+    assert!(server.metric("motley_expert_read_bytes_total") > 0.0);
+    assert_eq!(text(ask()), expected);
+    std::fs::File::options().write(true).open(&copy).unwrap().set_len(4096).unwrap();
+    for _ in 0..2 {
+        let (status, answer) = ask();
+        assert_eq!((status, &answer["error"]["type"]), (500, &json!("server_error")), "{answer}");
+        assert!(!answer.to_string().contains("model.gguf"), "paths stay inside: {answer}");
+    }
+    assert_eq!(server.metric("motley_requests_failed_total"), 2.0);
+    assert_eq!(server.get("/health").0, 200);
+    until("KV back to zero", || server.metric("motley_kv_cells_used") == 0.0);
 }
 
 #[test]

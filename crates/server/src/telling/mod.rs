@@ -111,8 +111,10 @@ impl Telling {
         match &event {
             Event::Done(done) => count(&mut self.usage, index, done),
             Event::Failed(reason) => {
-                tracing::warn!(target: "motley", reason, "a request failed");
-                return Some(Err(ApiError::server(format!("the engine failed: {reason}"))));
+                // Reasons name files of this machine: they are for its log.
+                tracing::error!(target: "motley", reason, "a request failed");
+                let message = "the engine could not compute this; the server's log says why";
+                return Some(Err(ApiError::server(message)));
             }
             Event::Piece(piece) => {
                 if self.app.options.log_text {
