@@ -6,6 +6,7 @@
 //! - [`upcycle`]: a mixture of experts that computes exactly what a dense model does.
 //! - [`gguf_source`]: headers and tokenizers of existing files.
 //! - [`smollm2`]: fetches the one real model that tests start from.
+//! - [`load`]: many streams at once against a running server.
 //! - [`cache`]: where models live.
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - [`output`]: files under construction and what is told of them.
@@ -14,6 +15,7 @@
 pub mod cache;
 pub mod capped;
 pub mod gguf_source;
+pub mod load;
 pub mod output;
 pub mod smollm2;
 pub mod synth;

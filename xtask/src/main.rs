@@ -4,7 +4,9 @@
 mod arguments;
 
 use anyhow::Result;
-use arguments::{Arguments, CappedArguments, Command, SynthArguments, UpcycleArguments};
+use arguments::{
+    Arguments, CappedArguments, Command, LoadArguments, SynthArguments, UpcycleArguments,
+};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -13,13 +15,14 @@ use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
 use xtask::output::{Progress, Report};
 use xtask::synth::file::first_path;
-use xtask::{cache, capped, smollm2, synth, tidy, upcycle, workspace_root};
+use xtask::{cache, capped, load, smollm2, synth, tidy, upcycle, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => return run_tidy(),
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
+        Command::Load(arguments) => return run_load(&arguments),
         Command::Capped(arguments) => run_capped(&arguments)?,
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
@@ -88,6 +91,18 @@ fn run_upcycle(arguments: &UpcycleArguments) -> Result<()> {
     let upcycle::Request { experts, topk, .. } = request;
     tell_written(&format!("upcycled: {experts} experts (top-{topk})"), &report, bar.finish());
     Ok(())
+}
+
+fn run_load(arguments: &LoadArguments) -> Result<ExitCode> {
+    let target = arguments.target()?;
+    println!("{}", load::HEADER);
+    let mut mixed_up = 0;
+    for &streams in &arguments.streams {
+        let round = load::round(&target, streams)?;
+        mixed_up += round.mixed_up;
+        println!("{}", round.row());
+    }
+    Ok(if mixed_up == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One line for a person on stderr, the path alone on stdout.

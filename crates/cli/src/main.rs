@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     start_log(motley.global.verbose);
     let result = match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
+        Command::Serve(serve) => commands::serve::run(&motley.global, &serve),
         Command::Inspect(inspect) => {
             commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
         }

@@ -3,6 +3,7 @@
 //! error is a message, never a panic.
 
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, Value, context};
 use serde::{Deserialize, Serialize};
 
@@ -36,10 +37,30 @@ pub enum ChatError {
     Template(#[from] minijinja::Error),
 }
 
-/// Writes `messages` out with `template`, ready for the assistant's answer.
+/// A conversation with all a template may look at.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Conversation {
+    /// Turns as the API has them: `role`, `content`, `tool_calls`, …
+    pub messages: Vec<serde_json::Value>,
+    /// Functions the model may call, as the API has them; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<serde_json::Value>,
+    /// Further variables (`enable_thinking`, `reasoning_effort`).
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl From<&[ChatMessage]> for Conversation {
+    fn from(messages: &[ChatMessage]) -> Self {
+        let turn = |m: &ChatMessage| serde_json::json!({ "role": m.role, "content": m.content });
+        Self { messages: messages.iter().map(turn).collect(), ..Self::default() }
+    }
+}
+
+/// Writes a conversation out with `template`, ready for the assistant's answer.
 pub(crate) fn render_chat(
     template: &str,
-    messages: &[ChatMessage],
+    conversation: &Conversation,
     begin_text: &str,
     end_text: &str,
 ) -> Result<String, ChatError> {
@@ -50,16 +71,12 @@ pub(crate) fn render_chat(
     environment.add_function("raise_exception", raise_exception);
     environment.add_template("chat", template)?;
     let rendered = environment.get_template("chat")?.render(context! {
-        messages => messages.iter().map(message_value).collect::<Vec<_>>(),
         add_generation_prompt => true,
         bos_token => begin_text,
         eos_token => end_text,
+        ..Value::from(Serde(conversation))
     })?;
     Ok(rendered)
-}
-
-fn message_value(message: &ChatMessage) -> Value {
-    context! { role => message.role.as_str(), content => message.content.as_str() }
 }
 
 fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
@@ -78,7 +95,7 @@ mod tests {
     #[test]
     fn chatml_opens_the_assistants_turn() {
         let messages = [ChatMessage::new("user", " Hi ")];
-        let text = render_chat(CHATML, &messages, "", "").unwrap();
+        let text = render_chat(CHATML, &messages[..].into(), "", "").unwrap();
         assert_eq!(
             text,
             "<|im_start|>system\nBe helpful<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
@@ -87,14 +104,35 @@ mod tests {
 
     #[test]
     fn a_template_may_refuse_with_its_own_words() {
-        let error = render_chat("{{ raise_exception('roles must alternate') }}", &[], "", "");
+        let error = render_chat(
+            "{{ raise_exception('roles must alternate') }}",
+            &Conversation::default(),
+            "",
+            "",
+        );
         assert!(error.unwrap_err().to_string().contains("roles must alternate"));
+    }
+
+    #[test]
+    fn tools_and_further_variables_reach_the_template() {
+        let conversation = Conversation {
+            tools: vec![serde_json::json!({ "function": { "name": "now" } })],
+            extra: [("effort".to_owned(), "low".into())].into_iter().collect(),
+            ..Conversation::default()
+        };
+        let template = "{% if tools %}{{ tools[0].function.name }}{% endif %} {{ effort }}";
+        assert_eq!(render_chat(template, &conversation, "", "").unwrap(), "now low");
+        let without = Conversation { tools: Vec::new(), ..conversation };
+        assert_eq!(render_chat(template, &without, "", "").unwrap(), " low");
     }
 
     #[test]
     fn an_endless_template_runs_out_of_fuel() {
         let template =
             "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}";
-        assert!(matches!(render_chat(template, &[], "", ""), Err(ChatError::Template(_))));
+        assert!(matches!(
+            render_chat(template, &Conversation::default(), "", ""),
+            Err(ChatError::Template(_))
+        ));
     }
 }

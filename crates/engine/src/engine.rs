@@ -1,19 +1,19 @@
 //! `Engine`: a loaded model. Opens the files with `motley-model` first, so that
 //! llama.cpp only ever meets headers that were read and checked here.
 
-use crate::chat::{ChatError, ChatMessage, render_chat};
+use crate::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use crate::drive::{Drive, Streaming};
 use crate::figures::{SharedFigures, StreamFigures};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
 use crate::streaming::{StreamingOptions, limits, streaming};
 use motley_ggml::{
-    LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime, Threadpool, ThreadpoolOptions,
-    VirtualFile, Weights,
+    Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
+    ReadCounts, Runtime, Threadpool, ThreadpoolOptions, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
-use motley_plan::budget::{Budget, TooLittleMemory};
+use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_trace::run::RUN_VERSION;
 use motley_trace::{RunRecord, StreamingRecord};
 use std::fs::File;
@@ -167,10 +167,25 @@ impl Engine {
 
     /// The conversation as tokens, by the model's own template.
     pub fn chat_tokens(&self, messages: &[ChatMessage]) -> Result<Vec<i32>, ChatError> {
+        self.conversation_tokens(&messages.into())
+    }
+
+    /// As [`Engine::chat_tokens`], with tools and all else a template may look at.
+    pub fn conversation_tokens(&self, conversation: &Conversation) -> Result<Vec<i32>, ChatError> {
         let template = self.model.chat_template().ok_or(ChatError::NoTemplate)?;
-        let text =
-            render_chat(&template, messages, &self.model.begin_text(), &self.model.end_text())?;
+        let (begin, end) = (self.model.begin_text(), self.model.end_text());
+        let text = render_chat(&template, conversation, &begin, &end)?;
         Ok(self.model.tokenize(&text, false, true))
+    }
+
+    /// The model's own chat template, if it carries one.
+    pub fn chat_template(&self) -> Option<String> {
+        self.model.chat_template()
+    }
+
+    /// Ceiling for everything, if there is one.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.options.memory_bytes
     }
 
     /// Threads the engine computes with.
@@ -181,6 +196,33 @@ impl Engine {
     /// (read, skipped) tensor bytes while loading; `None` when llama.cpp mapped the file.
     pub fn load_reads(&self) -> Option<(u64, u64)> {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
+    }
+
+    /// What a sampler may say, as GBNF whose first rule is `root`.
+    pub fn grammar(&self, gbnf: &str) -> Result<Grammar, GrammarError> {
+        Grammar::new(&self.model, gbnf)
+    }
+
+    /// A context whose blocks run on `drive`.
+    pub(crate) fn context(
+        &self,
+        shape: &ContextOptions,
+        drive: Drive,
+    ) -> Result<Context, SessionError> {
+        let model = Arc::clone(&self.model);
+        Ok(Context::new(model, shape, self.pools.clone(), Box::new(drive))?)
+    }
+
+    /// The executor of a context of this shape, and its figures when it streams.
+    pub(crate) fn drive(
+        &self,
+        shape: SessionShape,
+        watcher: Option<Box<dyn RoutingWatcher>>,
+    ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
+        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
+        let streaming = if streamed { Some(self.streaming(shape)?) } else { None };
+        let figures = Arc::<SharedFigures>::default();
+        Ok((Drive::new(streaming, watcher, Arc::clone(&figures)), figures))
     }
 
     /// Model and pools, for a context of the caller's own.
@@ -194,20 +236,17 @@ impl Engine {
         options: &SessionOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
-        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
-        let streaming = if streamed { Some(self.streaming(options)?) } else { None };
-        let figures = Arc::<SharedFigures>::default();
-        let drive = Drive::new(streaming, watcher, Arc::clone(&figures));
+        let (drive, figures) = self.drive(options.shape(), watcher)?;
         Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, figures)
     }
 
-    fn streaming(&self, options: &SessionOptions) -> Result<Streaming, SessionError> {
-        let slots = self.slots(options)?;
+    fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
+        let slots = self.slots(shape)?;
         Ok(streaming(&self.spec, &self.paths, slots, &self.options.streaming)?)
     }
 
-    fn slots(&self, options: &SessionOptions) -> Result<u32, TooLittleMemory> {
-        let budget = Budget::of(&self.spec, options.shape());
+    fn slots(&self, shape: SessionShape) -> Result<u32, TooLittleMemory> {
+        let budget = Budget::of(&self.spec, shape);
         match self.options.memory_bytes {
             Some(memory_bytes) => budget.slots(memory_bytes),
             None => Ok(budget.experts + 1),
@@ -233,7 +272,7 @@ impl Engine {
 
     fn streaming_record(&self, session: &Session, stream: &StreamFigures) -> StreamingRecord {
         let options = &self.options.streaming;
-        let slots = self.slots(session.options()).unwrap_or(stream.slots_most);
+        let slots = self.slots(session.options().shape()).unwrap_or(stream.slots_most);
         let limits = limits(slots, options.prefetch);
         StreamingRecord {
             policy: options.policy.name().into(),

@@ -33,18 +33,18 @@ pub struct Foreseen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wants {
     scores: bool,
-    predictions: bool,
+    prefetch: PrefetchChoice,
 }
 
 impl Wants {
     /// What `policy` and `prefetch` look at.
     pub(crate) fn of(policy: PolicyChoice, prefetch: PrefetchChoice) -> Self {
-        Self { scores: policy.uses_scores(), predictions: prefetch.uses_predictions() }
+        Self { scores: policy.uses_scores(), prefetch }
     }
 
     /// Whether routers have to be read at all.
     pub(crate) fn any(self) -> bool {
-        self.scores || self.predictions
+        self.scores || self.prefetch.uses_predictions()
     }
 }
 
@@ -80,7 +80,8 @@ impl Foresight {
             self.average_scores(layer, block, cpu)?;
         }
         let next = layer + 1;
-        if self.wants.predictions && self.gates.knows(next) {
+        let phase = if block.tokens() > 1 { Phase::Prefill } else { Phase::Decode };
+        if self.wants.prefetch.uses_predictions_in(phase) && self.gates.knows(next) {
             self.predict(next, block, cpu)?;
         }
         Ok(())
@@ -245,6 +246,7 @@ mod tests {
             context_tokens: 256,
             batch_tokens: 64,
             sequences: 1,
+            unified: false,
             precise_attention: false,
         };
         let (model, pools) = engine.parts();

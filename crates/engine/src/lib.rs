@@ -4,6 +4,7 @@
 //! Modules, in reading order:
 //! * [`engine`]: loading, vocabulary, sessions.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
+//! * [`batching`]: many answers at once on one context.
 //! * `drive`: what happens to each routed-expert block.
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batching;
 pub mod chat;
 mod drive;
 pub mod engine;
@@ -31,11 +33,14 @@ pub mod session;
 pub mod streaming;
 pub mod text;
 
-pub use chat::{ChatError, ChatMessage};
+pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
+pub use chat::{ChatError, ChatMessage, Conversation};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use figures::StreamFigures;
 pub use foresight::Foreseen;
-pub use motley_ggml::{Runtime, Seam, SeamConflict, cpu::unused_cpu_level};
+pub use motley_ggml::{
+    Grammar, GrammarError, Runtime, Seam, SeamConflict, cpu::unused_cpu_level, schema_grammar,
+};
 pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_store::FaultPlan;

@@ -148,6 +148,7 @@ impl Session {
             context_tokens: options.context_tokens,
             batch_tokens: options.chunk_tokens.min(options.context_tokens),
             sequences: 1,
+            unified: false,
             precise_attention: options.precise_attention,
         };
         let context = Context::new(model, &shape, pools, Box::new(drive))?;

@@ -18,6 +18,9 @@ pub struct ContextOptions {
     pub batch_tokens: u32,
     /// Most sequences at once.
     pub sequences: u32,
+    /// One cache for all sequences, so that they can share cells; otherwise each has
+    /// its own equal part.
+    pub unified: bool,
     /// Keep the KV cache in f32 and attention in its plain form: twice the memory,
     /// for comparing with references. Otherwise llama.cpp's defaults (f16).
     pub precise_attention: bool,
@@ -141,6 +144,16 @@ impl Context {
         }
     }
 
+    /// The first `tokens` positions of `from` belong to the empty `to` as well. Only
+    /// with [`ContextOptions::unified`].
+    pub fn copy_prefix(&mut self, from: i32, to: i32, tokens: i32) {
+        // SAFETY: the context and its memory are live.
+        unsafe {
+            let memory = sys::llama_get_memory(self.raw.as_ptr());
+            sys::llama_memory_seq_cp(memory, from, to, 0, tokens);
+        }
+    }
+
     /// Empties the cache.
     pub fn clear(&mut self) {
         // SAFETY: the context and its memory are live.
@@ -185,6 +198,7 @@ fn params(
     params.n_batch = options.batch_tokens;
     params.n_ubatch = options.batch_tokens;
     params.n_seq_max = options.sequences;
+    params.kv_unified = options.unified;
     params.n_threads = pools.decode.threads() as i32;
     params.n_threads_batch = pools.prefill.threads() as i32;
     if options.precise_attention {

@@ -12,9 +12,9 @@
 //!   met by the loader only.
 //! * [`bench`](mod@bench): made experts without a model, for measuring; [`copy`]: copies to a device.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
-//! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
-//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; [`devices`](mod@devices): all it can compute on;
-//!   `log`: its log.
+//! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`grammar`],
+//!   [`threadpool`]: llama.cpp's own nouns; [`cpu`]: its CPU backend;
+//!   [`devices`](mod@devices): all it can compute on; `log`: its log.
 
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
 
@@ -30,6 +30,7 @@ pub mod copy;
 pub mod cpu;
 mod device;
 pub mod devices;
+pub mod grammar;
 mod log;
 pub mod model;
 pub mod project;
@@ -48,6 +49,7 @@ pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use copy::DeviceCopy;
 pub use devices::{DeviceInfo, DeviceType, devices};
+pub use grammar::{Grammar, GrammarError, schema_grammar};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use project::{ProjectError, Rows};
 pub use runtime::{Runtime, Seam, SeamConflict};

@@ -154,6 +154,15 @@ impl Model {
         unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
     }
 
+    /// Whether the memory of a sequence can be cut and copied at any position; not so
+    /// with recurrent state.
+    pub fn keeps_every_position(&self) -> bool {
+        // SAFETY: the model is live.
+        unsafe {
+            !sys::llama_model_is_recurrent(self.raw()) && !sys::llama_model_is_hybrid(self.raw())
+        }
+    }
+
     /// The model's chat template (Jinja), if it carries one.
     pub fn chat_template(&self) -> Option<String> {
         // SAFETY: the string, when there is one, lives as long as the model.
@@ -188,7 +197,7 @@ impl Model {
         String::from_utf8_lossy(&self.token_bytes(token, true)).into_owned()
     }
 
-    fn vocab(&self) -> *const sys::llama_vocab {
+    pub(crate) fn vocab(&self) -> *const sys::llama_vocab {
         // SAFETY: the model is live; so is its vocabulary.
         unsafe { sys::llama_model_get_vocab(self.raw()) }
     }

@@ -1,6 +1,6 @@
 //! llama.cpp's sampler chain. Which samplers, with which values, is the caller's choice.
 
-use crate::Context;
+use crate::{Context, Grammar};
 use llama_cpp_sys_2 as sys;
 use std::ptr::NonNull;
 
@@ -35,6 +35,9 @@ pub enum SamplerStage {
 /// A chain with its state (penalty window, random state).
 pub struct Sampler {
     raw: NonNull<sys::llama_sampler>,
+    grammar: Option<Grammar>,
+    /// Kept between tokens for [`Sampler::sample_within`].
+    candidates: Vec<sys::llama_token_data>,
 }
 
 // SAFETY: owned state, reached through `&mut self` only.
@@ -49,8 +52,61 @@ impl Sampler {
             for stage in stages {
                 sys::llama_sampler_chain_add(chain, stage_raw(stage, vocab_size));
             }
-            Self { raw: NonNull::new(chain).expect("llama.cpp allocates samplers or aborts") }
+            let raw = NonNull::new(chain).expect("llama.cpp allocates samplers or aborts");
+            Self { raw, grammar: None, candidates: Vec::new() }
         }
+    }
+
+    /// Says only what `grammar` allows.
+    pub fn with_grammar(mut self, grammar: Grammar) -> Self {
+        self.grammar = Some(grammar);
+        self
+    }
+
+    /// As [`Sampler::sample`], within the grammar if there is one; `None` when the
+    /// grammar leaves no token or there are no logits. The chain is asked freely first:
+    /// most of the time its choice is allowed, and the whole vocabulary need not be
+    /// matched against the grammar.
+    pub fn sample_within(&mut self, context: &Context, index: usize) -> Option<i32> {
+        let Some(mut grammar) = self.grammar.take() else {
+            context.logits(index)?;
+            return Some(self.sample(context, index as i32));
+        };
+        let logits = context.logits(index)?;
+        let mut token = self.choose(logits, None);
+        if !token.is_some_and(|token| grammar.allows(token)) {
+            token = self.choose(logits, Some(&mut grammar));
+        }
+        let token = token.filter(|&token| grammar.accept(token));
+        if let Some(token) = token {
+            self.accept(token);
+        }
+        self.grammar = Some(grammar);
+        token
+    }
+
+    fn choose(&mut self, logits: &[f32], grammar: Option<&mut Grammar>) -> Option<i32> {
+        let data = |(id, &logit)| sys::llama_token_data { id: id as i32, logit, p: 0.0 };
+        self.candidates.clear();
+        self.candidates.extend(logits.iter().enumerate().map(data));
+        if let Some(grammar) = grammar {
+            grammar.mask(&mut self.candidates);
+            // Fewer candidates are cheaper to sort, and none is found out here.
+            self.candidates.retain(|candidate| candidate.logit > f32::NEG_INFINITY);
+        }
+        if self.candidates.is_empty() {
+            return None;
+        }
+        let mut array = sys::llama_token_data_array {
+            data: self.candidates.as_mut_ptr(),
+            size: self.candidates.len(),
+            selected: -1,
+            sorted: false,
+        };
+        // SAFETY: chain and candidates are live for the call.
+        unsafe { sys::llama_sampler_apply(self.raw.as_ptr(), &raw mut array) };
+        let chosen = usize::try_from(array.selected).ok()?;
+        self.candidates.get(chosen).map(|candidate| candidate.id)
     }
 
     /// Samples from the logits of the batch's token at `index` and remembers the choice.

@@ -17,10 +17,12 @@
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
+//! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
 
 #![forbid(unsafe_code)]
 
 pub mod balance;
+pub mod batch;
 pub mod bound;
 pub mod breath;
 pub mod cache;

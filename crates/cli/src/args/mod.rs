@@ -1,6 +1,6 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take,
-//! `calibrate` what this machine's commands take.
+//! `plan` holds what planning takes, `serve` what the server takes, `sim` what the
+//! simulator takes, `trace` what traces take, `calibrate` what this machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
@@ -8,11 +8,13 @@ use std::path::PathBuf;
 
 mod calibrate;
 mod plan;
+mod serve;
 mod sim;
 mod trace;
 
 pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use plan::Plan as PlanArgs;
+pub(crate) use serve::Serve;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 
@@ -52,6 +54,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Generate text, or chat when no prompt is given
     Run(Run),
+    /// Serve an OpenAI-compatible API and a page to chat on
+    Serve(Box<Serve>),
     /// Show what a model is made of
     Inspect(Inspect),
     /// Show what would go where, and how fast that should be

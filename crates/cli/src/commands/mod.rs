@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 pub(crate) mod plan;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod trace;
 pub(crate) mod worker;

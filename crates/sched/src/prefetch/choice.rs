@@ -5,6 +5,8 @@ use std::str::FromStr;
 use motley_trace::ExpertGrid;
 use thiserror::Error;
 
+use crate::work::Phase;
+
 use super::{NextLayer, NoPrefetch, Prefetcher, PrefillCounted, PreviousToken, Refill};
 
 /// A prefetcher, or the pair HybriMoE uses.
@@ -16,6 +18,8 @@ pub enum PrefetchChoice {
     PreviousToken,
     /// Predicted loads, ranked by what each would save (H2).
     NextLayer,
+    /// The same, in decode only: from disk, a chunk's guesses cost more than they save.
+    NextLayerDecode,
     /// The experts most used in prefill (G4).
     PrefillCounted,
     /// What was missed, when the cache's policy wants it.
@@ -26,10 +30,11 @@ pub enum PrefetchChoice {
 
 impl PrefetchChoice {
     /// Every prefetcher.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::None,
         Self::PreviousToken,
         Self::NextLayer,
+        Self::NextLayerDecode,
         Self::PrefillCounted,
         Self::Refill,
         Self::NextLayerRefill,
@@ -41,6 +46,7 @@ impl PrefetchChoice {
             Self::None => Box::new(NoPrefetch),
             Self::PreviousToken => Box::new(PreviousToken::new(grid)),
             Self::NextLayer => Box::new(NextLayer::default()),
+            Self::NextLayerDecode => Box::new(NextLayer::decode_only()),
             Self::PrefillCounted => Box::new(PrefillCounted::new(grid)),
             Self::Refill => Box::new(Refill::after(Box::new(NoPrefetch))),
             Self::NextLayerRefill => Box::new(Refill::after(Box::new(NextLayer::default()))),
@@ -53,6 +59,7 @@ impl PrefetchChoice {
             Self::None => "none",
             Self::PreviousToken => "previous-token",
             Self::NextLayer => "next-layer",
+            Self::NextLayerDecode => "next-layer-decode",
             Self::PrefillCounted => "prefill-counted",
             Self::Refill => "refill",
             Self::NextLayerRefill => "next-layer+refill",
@@ -61,7 +68,16 @@ impl PrefetchChoice {
 
     /// Whether it looks at predictions of the coming layers.
     pub fn uses_predictions(self) -> bool {
-        matches!(self, Self::NextLayer | Self::NextLayerRefill)
+        self.uses_predictions_in(Phase::Decode)
+    }
+
+    /// The same in one phase: predictions nobody looks at need not be made.
+    pub fn uses_predictions_in(self, phase: Phase) -> bool {
+        match self {
+            Self::NextLayer | Self::NextLayerRefill => true,
+            Self::NextLayerDecode => phase == Phase::Decode,
+            Self::None | Self::PreviousToken | Self::PrefillCounted | Self::Refill => false,
+        }
     }
 }
 
@@ -91,7 +107,8 @@ mod tests {
         let grid = ExpertGrid { layers: 2, experts: 4 };
         for choice in PrefetchChoice::ALL {
             assert_eq!(choice.name().parse(), Ok(choice));
-            assert!(choice.name().ends_with(choice.build(grid).name()));
+            let built = choice.build(grid);
+            assert!(choice.name().contains(built.name()) || choice == PrefetchChoice::NextLayerRefill);
         }
         let error = "oracle".parse::<PrefetchChoice>().expect_err("not there").to_string();
         assert!(error.contains("`oracle`") && error.contains("next-layer"), "{error}");

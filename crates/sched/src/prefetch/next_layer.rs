@@ -9,7 +9,7 @@ use motley_trace::ExpertKey;
 
 use super::{Candidate, Prediction, PrefetchView, Prefetcher};
 use crate::timeline::Timelines;
-use crate::work::{LayerWork, Presence, WorkItem};
+use crate::work::{LayerWork, Phase, Presence, WorkItem};
 
 /// Candidates tried per predicted layer, highest predicted load first.
 pub const MAX_CANDIDATES: usize = 8;
@@ -24,6 +24,8 @@ pub const LARGE_LAYER: usize = 32;
 /// Ranks predicted experts by what they would save.
 #[derive(Debug, Default)]
 pub struct NextLayer {
+    /// Names nothing in prefill, where a chunk needs most experts anyway.
+    decode_only: bool,
     timelines: Timelines,
     items: Vec<WorkItem>,
     absent: Vec<usize>,
@@ -31,6 +33,11 @@ pub struct NextLayer {
 }
 
 impl NextLayer {
+    /// One that names nothing in prefill.
+    pub fn decode_only() -> Self {
+        Self { decode_only: true, ..Self::default() }
+    }
+
     fn score(&mut self, view: &PrefetchView<'_>, prediction: &Prediction) {
         self.items.clear();
         self.items.extend(prediction.loads.iter().map(|&(expert, tokens)| {
@@ -88,6 +95,9 @@ impl Prefetcher for NextLayer {
     }
 
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
+        if self.decode_only && view.phase == Phase::Prefill {
+            return;
+        }
         self.gains.clear();
         let is_large = |prediction: &Prediction| prediction.loads.len() > LARGE_LAYER;
         let layers = if view.predictions.iter().any(is_large) { 1 } else { MAX_LAYERS };
@@ -107,7 +117,7 @@ mod tests {
     use motley_cost::{ComputeCost, TransferCost};
 
     use super::*;
-    use crate::work::{Costs, Homes, Layout, Phase};
+    use crate::work::{Costs, Homes, Layout};
 
     #[test]
     fn the_expert_that_saves_most_comes_first_and_useless_ones_do_not_come() {

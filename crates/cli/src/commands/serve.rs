@@ -1,0 +1,99 @@
+//! `motley serve`: from flags to a running server; Ctrl-C drains it.
+
+use crate::args::{Global, Serve};
+use crate::load::load;
+use anyhow::{Context, Result};
+use motley_engine::{BatchOptions, Engine, Runtime, Seam};
+use motley_server::{ServeLimits, ServeOptions, Server};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Threads that talk to clients; computing has its own.
+const TALKING_THREADS: usize = 2;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
+    let runtime = Runtime::start(Seam::Registered)?;
+    let engine = Arc::new(load(runtime, &serve.model, &serve.load, global)?);
+    let talking = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(TALKING_THREADS)
+        .enable_all()
+        .build()
+        .context("cannot start threads for clients")?;
+    talking.block_on(answer(global, serve, engine))
+}
+
+async fn answer(global: &Global, serve: &Serve, engine: Arc<Engine>) -> Result<()> {
+    let options = serve_options(serve, engine.memory_bytes());
+    let server = Server::start(engine, &batch_options(serve), options).await?;
+    announce(global, serve, server.address());
+    if !server.run(told_to_stop()).await && !global.json {
+        eprintln!("motley: some answers were cut off");
+    }
+    Ok(())
+}
+
+fn batch_options(serve: &Serve) -> BatchOptions {
+    BatchOptions {
+        context_tokens: serve.load.context,
+        sequences: serve.streams,
+        step_tokens: serve.load.chunk,
+        prefill_beside_decode: serve.prefill_beside,
+        waiting: serve.queue as usize,
+        exact: serve.load.exact,
+    }
+}
+
+fn serve_options(serve: &Serve, memory_bytes: Option<u64>) -> ServeOptions {
+    let file_stem = serve.model.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    ServeOptions {
+        address: SocketAddr::new(serve.host, serve.port),
+        model_name: serve.alias.clone().or(file_stem).unwrap_or_else(|| "model".into()),
+        api_key: serve.safety.api_key.clone().filter(|key| !key.is_empty()),
+        cors_origin: serve.safety.cors.clone(),
+        log_text: serve.safety.log_text,
+        memory_bytes,
+        limits: ServeLimits {
+            body_bytes: usize::try_from(serve.safety.max_body).unwrap_or(usize::MAX),
+            header_time: Duration::from_secs(serve.safety.header_timeout),
+            connections: serve.safety.connections as usize,
+            drain_time: Duration::from_secs(serve.safety.drain_timeout),
+            ..ServeLimits::default()
+        },
+    }
+}
+
+fn announce(global: &Global, serve: &Serve, address: SocketAddr) {
+    if global.json {
+        println!("{}", serde_json::json!({ "url": format!("http://{address}") }));
+        return;
+    }
+    eprintln!("motley: chat on http://{address}/, OpenAI API on http://{address}/v1");
+    if !serve.host.is_loopback() && serve.safety.api_key.is_none() {
+        eprintln!("motley: anyone who reaches this address may use it; --api-key asks for a key");
+    }
+}
+
+/// Done at the first Ctrl-C or, on Unix, SIGTERM; a second Ctrl-C ends at once.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                tokio::select! {
+                    _ = tokio::signal::ctrl_c() => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            Err(_) => drop(tokio::signal::ctrl_c().await),
+        }
+    }
+    #[cfg(not(unix))]
+    drop(tokio::signal::ctrl_c().await);
+    tokio::spawn(async {
+        let _ = tokio::signal::ctrl_c().await;
+        std::process::exit(130);
+    });
+}

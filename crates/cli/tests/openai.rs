@@ -1,0 +1,55 @@
+//! The official `openai` Python package against a real server: openai_client.py holds
+//! the checks. The package is installed once, into the user's cache folder.
+
+#![allow(clippy::disallowed_methods, reason = "a test may wait")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::server::{Server, count};
+use xtask::synth::Arch;
+
+/// Generations with a JSON schema, all of which must be valid.
+const GENERATIONS: usize = 100;
+
+#[test]
+fn the_official_package_is_served() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let Some(python) = python() else { return };
+    let server = Server::start(&model, &["--context", "8192", "--api-key", "sesame"]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_client.py");
+    let generations = count("MOTLEY_GENERATIONS", GENERATIONS).to_string();
+    let output = Command::new(python)
+        .arg(script)
+        .args([server.url().as_str(), "sesame", "m", &generations])
+        .output()
+        .expect("python starts");
+    let (told, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}{errors}");
+    assert!(told.trim_end().ends_with("passed"), "{told}");
+}
+
+/// Python with the package; made when it is not there. `None` without Python or network.
+fn python() -> Option<PathBuf> {
+    let folder = xtask::cache::models_folder().ok()?.with_file_name("openai-venv");
+    let python = folder.join("bin/python");
+    let has = |python: &Path| {
+        let check = Command::new(python).args(["-c", "import openai, jsonschema"]).output();
+        check.is_ok_and(|output| output.status.success())
+    };
+    if has(&python) {
+        return Some(python);
+    }
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).status();
+    let install = ["-m", "pip", "install", "--quiet", "openai", "jsonschema"];
+    let installed = made.is_ok() && Command::new(&python).args(install).status().is_ok();
+    if installed && has(&python) {
+        return Some(python);
+    }
+    let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+    assert!(!required, "no Python with the `openai` package");
+    eprintln!("passing over: no Python with the `openai` package");
+    None
+}

@@ -1,0 +1,35 @@
+// Drives the page at `/` in headless Chromium: a message is sent, its answer streams,
+// the heat map changes. Called by page.rs with the module to load, the browser, the URL
+// and where to put screenshots.
+const [module, browserPath, url, shots] = process.argv.slice(2);
+const { chromium } = await import(module);
+const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+for (const colorScheme of ["light", "dark"]) {
+  const page = await browser.newPage({ colorScheme, viewport: { width: 1280, height: 800 } });
+  const errors = [];
+  page.on("pageerror", error => errors.push(String(error)));
+  page.on("console", message => message.type() === "error" && errors.push(message.text()));
+  await page.goto(url);
+  await page.waitForFunction(() => document.getElementById("shape").textContent.includes("×"));
+  const heat = () => page.evaluate(() => document.getElementById("heat").toDataURL());
+  const before = await heat();
+  await page.fill("#text", "What does a lighthouse keeper do every evening?");
+  await page.press("#text", "Enter");
+  const longer = length =>
+    page.waitForFunction(
+      length => (document.querySelector(".assistant")?.textContent.length ?? 0) > length,
+      length,
+      { timeout: 60000 },
+    );
+  await longer(10);
+  await longer((await page.textContent(".assistant")).length + 60);
+  await page.waitForTimeout(1500);
+  if (before === (await heat())) throw new Error("the heat map did not change");
+  await page.screenshot({ path: `${shots}/page-${colorScheme}.png` });
+  await page.click("#new");
+  if (await page.locator(".turn").count()) throw new Error("a new chat is not empty");
+  if (errors.length) throw new Error(errors.join("\n"));
+  await page.close();
+}
+await browser.close();
+console.log("page ok");

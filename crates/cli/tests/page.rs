@@ -1,0 +1,44 @@
+//! The page at `/` in a real browser: page.mjs holds the steps. Needs Node and Chromium;
+//! `playwright-core` is installed once, into the user's cache folder.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::server::Server;
+use xtask::synth::Arch;
+
+#[test]
+fn the_page_chats_and_shows_its_experts() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let Some((module, browser)) = browser() else { return };
+    let server = Server::start(&model, &["--context", "4096"]);
+    let shots = std::env::var_os("MOTLEY_SHOTS").map(PathBuf::from);
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = Command::new("node")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page.mjs"))
+        .args([&module, &browser])
+        .arg(server.url())
+        .arg(shots.as_deref().unwrap_or(folder.path()))
+        .output()
+        .expect("node starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("page ok"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The module that drives a browser, and the browser.
+fn browser() -> Option<(PathBuf, PathBuf)> {
+    let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+    let browser = known.map(PathBuf::from).into_iter().find(|path| path.exists());
+    let folder = xtask::cache::models_folder().ok()?.with_file_name("playwright");
+    let module = folder.join("node_modules/playwright-core/index.mjs");
+    if browser.is_some() && !module.exists() {
+        let install = ["install", "--silent", "--prefix"];
+        let _ = Command::new("npm").args(install).arg(&folder).arg("playwright-core").status();
+    }
+    let Some(browser) = browser.filter(|_| module.exists()) else {
+        eprintln!("passing over: no Chromium, or no playwright-core to drive it");
+        return None;
+    };
+    Some((module, browser))
+}

@@ -1,0 +1,90 @@
+//! Stop strings in text that arrives in pieces: what may be the beginning of one is
+//! held back until it is clear.
+
+/// Looks for the first of several stop strings.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StopText {
+    stops: Vec<String>,
+    held: String,
+}
+
+impl StopText {
+    /// Empty stop strings are ignored.
+    pub(super) fn new(stops: Vec<String>) -> Self {
+        let stops = stops.into_iter().filter(|stop| !stop.is_empty()).collect();
+        Self { stops, held: String::new() }
+    }
+
+    /// Adds text; returns what may be shown, and whether a stop string came: then
+    /// nothing of it or after it is shown.
+    pub(super) fn push(&mut self, text: &str) -> (String, bool) {
+        self.held.push_str(text);
+        let found = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
+        if let Some(at) = found {
+            self.held.truncate(at);
+            return (std::mem::take(&mut self.held), true);
+        }
+        let sure = self.held.len() - self.maybe_begun();
+        let rest = self.held.split_off(sure);
+        (std::mem::replace(&mut self.held, rest), false)
+    }
+
+    /// What was held back, when no more comes.
+    pub(super) fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Bytes at the end that may be the beginning of a stop string.
+    fn maybe_begun(&self) -> usize {
+        let longest = |stop: &String| {
+            let ends = stop.char_indices().map(|(at, _)| at).rev();
+            ends.into_iter().find(|&len| self.held.ends_with(&stop[..len])).unwrap_or(0)
+        };
+        self.stops.iter().map(longest).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(stops: &[&str], pieces: &[&str]) -> (String, bool) {
+        let mut text = StopText::new(stops.iter().map(|&stop| stop.to_owned()).collect());
+        let mut all = String::new();
+        for piece in pieces {
+            let (sure, stopped) = text.push(piece);
+            all.push_str(&sure);
+            if stopped {
+                return (all, true);
+            }
+        }
+        all.push_str(&text.finish());
+        (all, false)
+    }
+
+    #[test]
+    fn a_stop_string_over_several_pieces_is_never_shown() {
+        assert_eq!(shown(&["END"], &["a E", "N", "D b"]), ("a ".into(), true));
+        assert_eq!(shown(&["\n\n"], &["a\n", "\n"]), ("a".into(), true));
+        assert_eq!(shown(&["é!"], &["caf", "é", "!"]), ("caf".into(), true));
+    }
+
+    #[test]
+    fn what_only_looks_like_one_is_shown_in_the_end() {
+        assert_eq!(shown(&["END"], &["a EN", "Z"]), ("a ENZ".into(), false));
+        assert_eq!(shown(&["END"], &["a EN"]), ("a EN".into(), false));
+        assert_eq!(shown(&[""], &["abc"]), ("abc".into(), false));
+    }
+
+    #[test]
+    fn the_first_of_several_wins() {
+        assert_eq!(shown(&["c", "b"], &["abc"]), ("a".into(), true));
+    }
+
+    #[test]
+    fn sure_text_is_not_held_back() {
+        let mut text = StopText::new(vec!["stop".into()]);
+        assert_eq!(text.push("hello st"), ("hello ".into(), false));
+        assert_eq!(text.push("ay"), ("stay".into(), false));
+    }
+}

@@ -1,0 +1,243 @@
+//! One request on its way: what was asked, the sampler and the text so far. Knows
+//! nothing of the cache.
+
+use super::stop::StopText;
+use crate::{Sampling, TextStream};
+use motley_ggml::{Context, Grammar, Model, Sampler};
+use tokio::sync::mpsc;
+
+/// Most alternatives shown beside a token.
+pub(super) const TOP_CANDIDATES_MAX: usize = 20;
+
+/// What to answer, and how.
+pub struct Ask {
+    /// Tokens of the prompt.
+    pub prompt: Vec<i32>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// What may be said at all.
+    pub grammar: Option<Grammar>,
+    /// Most tokens to answer with.
+    pub max_tokens: usize,
+    /// Strings that end the answer and are not part of it.
+    pub stop: Vec<String>,
+    /// Log-probabilities of each token, with so many alternatives.
+    pub candidates: Option<usize>,
+    /// Go on past the model's end token.
+    pub ignore_end: bool,
+    /// Show control tokens written out, for formats that are made of them.
+    pub control_tokens: bool,
+}
+
+/// What happened to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// More of the answer.
+    Piece(Piece),
+    /// The answer is whole.
+    Done(Done),
+    /// It failed; the reason.
+    Failed(String),
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// Text that is sure now; may be empty.
+    pub text: String,
+    /// The token behind it, when log-probabilities were asked for.
+    pub token: Option<SaidToken>,
+}
+
+/// A token and how likely it was, before sampling settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaidToken {
+    /// The token itself.
+    pub said: Candidate,
+    /// The likeliest tokens there, best first.
+    pub top: Vec<Candidate>,
+}
+
+/// A token that could have been said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// Token id.
+    pub token: i32,
+    /// Its bytes, not always whole UTF-8.
+    pub bytes: Vec<u8>,
+    /// Natural logarithm of its probability.
+    pub logprob: f32,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The model was done, or a stop string came.
+    Stop,
+    /// As long as it may get.
+    Length,
+}
+
+/// The end of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// Why.
+    pub reason: Reason,
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Those of them that were computed for others before.
+    pub reused_tokens: usize,
+    /// Tokens of the answer.
+    pub answer_tokens: usize,
+}
+
+/// A request that the thread works on.
+pub(super) struct Stream {
+    sampler: Sampler,
+    text: TextStream,
+    stop: StopText,
+    candidates: Option<usize>,
+    ignore_end: bool,
+    control_tokens: bool,
+    max_tokens: usize,
+    done: Done,
+    pub(super) events: mpsc::Sender<Event>,
+    /// Whether its first tokens have been computed.
+    pub(super) begun: bool,
+}
+
+/// What follows from a sampled token.
+pub(super) enum Next {
+    /// Compute this one.
+    Token(i32),
+    /// The answer is whole.
+    End(Reason),
+    /// No token fits the grammar.
+    Stuck,
+}
+
+impl Stream {
+    pub(super) fn new(ask: Ask, vocab_size: usize, events: mpsc::Sender<Event>) -> Self {
+        let mut sampler = ask.sampling.sampler(vocab_size);
+        ask.prompt.iter().for_each(|&token| sampler.accept(token));
+        if let Some(grammar) = ask.grammar {
+            sampler = sampler.with_grammar(grammar);
+        }
+        Self {
+            sampler,
+            text: TextStream::default(),
+            stop: StopText::new(ask.stop),
+            candidates: ask.candidates.map(|count| count.min(TOP_CANDIDATES_MAX)),
+            ignore_end: ask.ignore_end,
+            control_tokens: ask.control_tokens,
+            max_tokens: ask.max_tokens,
+            done: Done {
+                reason: Reason::Length,
+                prompt_tokens: ask.prompt.len(),
+                reused_tokens: 0,
+                answer_tokens: 0,
+            },
+            events,
+            begun: false,
+        }
+    }
+
+    pub(super) fn reused(&mut self, tokens: usize) {
+        self.done.reused_tokens = tokens;
+    }
+
+    /// Samples from the logits at `index`, sends what is sure, says how to go on.
+    pub(super) fn sample(&mut self, context: &Context, index: usize) -> Next {
+        let Some(token) = self.sampler.sample_within(context, index) else { return Next::Stuck };
+        self.done.answer_tokens += 1;
+        let model = context.model();
+        if model.is_end(token) && !self.ignore_end {
+            return Next::End(Reason::Stop);
+        }
+        let text = self.text.push(&model.token_bytes(token, self.control_tokens));
+        let (text, stopped) = self.stop.push(&text);
+        let said = self.candidates.and_then(|top| said(context, index, token, top));
+        if !text.is_empty() || said.is_some() {
+            self.send(Event::Piece(Piece { text, token: said }));
+        }
+        if stopped {
+            Next::End(Reason::Stop)
+        } else if self.done.answer_tokens >= self.max_tokens {
+            Next::End(Reason::Length)
+        } else {
+            Next::Token(token)
+        }
+    }
+
+    /// Sends what was held back and the end.
+    pub(super) fn end(mut self, reason: Reason) {
+        let rest = self.text.finish();
+        let (mut text, stopped) = self.stop.push(&rest);
+        if !stopped {
+            text.push_str(&self.stop.finish());
+        }
+        if !text.is_empty() {
+            self.send(Event::Piece(Piece { text, token: None }));
+        }
+        self.send(Event::Done(Done { reason, ..self.done }));
+    }
+
+    pub(super) fn send(&self, event: Event) {
+        // The channel holds a whole answer; a receiver that is gone is seen next step.
+        let _ = self.events.try_send(event);
+    }
+}
+
+/// The token and the `top` likeliest ones, with their log-probabilities.
+fn said(context: &Context, index: usize, token: i32, top: usize) -> Option<SaidToken> {
+    let logits = context.logits(index)?;
+    let norm = log_sum_exp(logits);
+    let candidate = |id: usize| candidate(context.model(), id as i32, logits[id] - norm);
+    let said = candidate(usize::try_from(token).ok()?);
+    Some(SaidToken { said, top: largest(logits, top).into_iter().map(candidate).collect() })
+}
+
+fn candidate(model: &Model, token: i32, logprob: f32) -> Candidate {
+    Candidate { token, bytes: model.token_bytes(token, true), logprob }
+}
+
+fn log_sum_exp(logits: &[f32]) -> f32 {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|&logit| f64::from(logit - max).exp()).sum();
+    max + sum.ln() as f32
+}
+
+/// Indices of the `count` largest values, largest first; equal ones in order.
+fn largest(values: &[f32], count: usize) -> Vec<usize> {
+    let mut best: Vec<usize> = Vec::with_capacity(count + 1);
+    for (at, value) in values.iter().enumerate() {
+        if best.len() == count && best.last().is_none_or(|&last| values[last] >= *value) {
+            continue;
+        }
+        let place = best.partition_point(|&other| values[other] >= *value);
+        best.insert(place, at);
+        best.truncate(count);
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_in_order() {
+        let values = [1.0, 5.0, 3.0, 5.0, -1.0];
+        assert_eq!(largest(&values, 3), [1, 3, 2]);
+        assert_eq!(largest(&values, 0), [0_usize; 0]);
+        assert_eq!(largest(&values, 9), [1, 3, 2, 0, 4]);
+    }
+
+    #[test]
+    fn probabilities_add_up() {
+        let logits = [0.0, 1.0, -2.0, 30.0];
+        let norm = log_sum_exp(&logits);
+        let sum: f32 = logits.iter().map(|logit| (logit - norm).exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,133 @@
+//! What goes into the next step of continuous batching: which sequences, how many
+//! prompt tokens, what is forgotten to make room (M10, M3). Decides only; the driver
+//! moves llama.cpp's cache and computes.
+//!
+//! ```text
+//!  submit ──► waiting ──► active ──► kept as a prefix ──► forgotten
+//!                ▲          │  finish(keep)                  ▲
+//!                └──────────┴────────── finish(drop) ────────┘
+//!               sent back when cells run out: youngest first
+//! ```
+//!
+//! * Every active sequence with one token to compute is in every step; prompts share
+//!   what is left of the step, oldest first, and at most
+//!   [`Limits::prefill_beside_decode`] tokens while others decode. So nobody waits
+//!   longer than one bounded step for a token, and the oldest prompt always moves.
+//! * A sequence may send strictly younger ones back when cells run out; the oldest
+//!   therefore always ends, and then the next is the oldest.
+//! * A prompt begins with the longest prefix any other sequence has computed. While an
+//!   older one is computing a prefix both share, the younger waits and copies it.
+
+mod cells;
+mod planner;
+mod sequence;
+
+pub use planner::{Figures, Planner};
+
+/// Names a request; the caller's choice, unique among those not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// The bounds within which steps are planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Sequences the context has.
+    pub sequences: u16,
+    /// KV cells of all sequences together.
+    pub cells: u32,
+    /// Most tokens in one step; at least [`Limits::sequences`].
+    pub step_tokens: u32,
+    /// Most prompt tokens in a step in which others decode.
+    pub prefill_beside_decode: u32,
+    /// Most requests waiting for a sequence.
+    pub waiting: usize,
+    /// How sequences share the cache.
+    pub sharing: Sharing,
+}
+
+/// How sequences share the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// One cache for all: computed prefixes are reused.
+    Prefixes,
+    /// One cache for all; prefixes cannot be cut out of this model's memory.
+    Cells,
+    /// Each sequence has its own equal part of the cells, and its prompt is computed
+    /// in whole chunks of the length it came with: what one stream computes does not
+    /// depend on the others.
+    Nothing,
+}
+
+/// What a request brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// Its tokens; at least one.
+    pub tokens: Vec<i32>,
+    /// Length of its chunks with [`Sharing::Nothing`].
+    pub chunk_tokens: u32,
+}
+
+/// Why a request was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// As many wait already as may.
+    #[error("{waiting} requests are waiting already")]
+    QueueFull {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// Prompt and one answer token are longer than a sequence may get.
+    #[error("{tokens} tokens do not fit into {longest}")]
+    TooLong {
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// Longest sequence.
+        longest: u32,
+    },
+    /// There is nothing to compute.
+    #[error("the prompt is empty")]
+    Empty,
+}
+
+/// A change of the cache, to be made in order before the step's tokens are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Forget all of a sequence.
+    Drop {
+        /// Sequence.
+        sequence: u16,
+    },
+    /// The first `tokens` tokens of `from` belong to the empty `to` as well.
+    Copy {
+        /// Sequence that has them.
+        from: u16,
+        /// Sequence that gets them.
+        to: u16,
+        /// How many.
+        tokens: u32,
+    },
+}
+
+/// One sequence's share of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Whose.
+    pub request: RequestId,
+    /// Sequence it runs in.
+    pub sequence: u16,
+    /// Position of its first token.
+    pub first: u32,
+    /// How many tokens.
+    pub tokens: u32,
+    /// Whether a token is sampled after its last: the sequence has none left.
+    pub samples: bool,
+}
+
+/// The next step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// To be made first, in order.
+    pub changes: Vec<Change>,
+    /// To be computed together.
+    pub parts: Vec<Part>,
+}

@@ -1,0 +1,369 @@
+//! The planner: requests in, one step at a time out.
+
+use super::cells::Cells;
+use super::sequence::{Role, Sequence, common};
+use super::{Change, Limits, Part, Prompt, Refused, RequestId, Sharing, Step};
+use std::collections::VecDeque;
+
+/// Shorter prefixes are computed again sooner than copied or waited for.
+const PREFIX_TOKENS_MIN: usize = 16;
+
+/// Plans the steps of one context. Keeps the tokens of every sequence.
+#[derive(Debug, Clone)]
+pub struct Planner {
+    limits: Limits,
+    cells: Cells,
+    sequences: Vec<Option<Sequence>>,
+    waiting: VecDeque<Waiting>,
+    changes: Vec<Change>,
+    /// Counts admissions and uses; stands in for time.
+    clock: u64,
+    figures: Figures,
+}
+
+/// A request without a sequence.
+#[derive(Debug, Clone)]
+struct Waiting {
+    request: RequestId,
+    tokens: Vec<i32>,
+    chunk_tokens: u32,
+    /// Kept when it is sent back, so that it stays older than those after it.
+    age: Option<u64>,
+}
+
+/// Where things stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Requests waiting for a sequence.
+    pub waiting: usize,
+    /// Requests that have one.
+    pub active: usize,
+    /// Sequences kept as prefixes.
+    pub kept: usize,
+    /// Cells taken, shared ones once.
+    pub cells_used: u32,
+    /// All cells.
+    pub cells: u32,
+    /// Prompt tokens that were computed for another request already.
+    pub reused_tokens: u64,
+    /// Requests sent back to wait because cells ran out.
+    pub sent_back: u64,
+}
+
+impl Planner {
+    /// A planner for an empty context. `step_tokens` is raised to the number of
+    /// sequences when it is smaller: each may decode in every step.
+    pub fn new(limits: Limits) -> Self {
+        let step_tokens = limits.step_tokens.max(u32::from(limits.sequences));
+        let prefill_beside_decode = limits.prefill_beside_decode.max(1);
+        Self {
+            limits: Limits { step_tokens, prefill_beside_decode, ..limits },
+            cells: Cells::new(limits.cells),
+            sequences: vec![None; usize::from(limits.sequences)],
+            waiting: VecDeque::new(),
+            changes: Vec::new(),
+            clock: 0,
+            figures: Figures::default(),
+        }
+    }
+
+    /// The longest a sequence may get: prompt and answer.
+    pub fn longest(&self) -> u32 {
+        match self.limits.sharing {
+            Sharing::Nothing => self.limits.cells / u32::from(self.limits.sequences.max(1)),
+            Sharing::Prefixes | Sharing::Cells => self.limits.cells,
+        }
+    }
+
+    /// Takes a request in, at the end of the queue.
+    pub fn submit(&mut self, request: RequestId, prompt: Prompt) -> Result<(), Refused> {
+        let Prompt { tokens, chunk_tokens } = prompt;
+        if tokens.is_empty() {
+            return Err(Refused::Empty);
+        }
+        if tokens.len() as u64 > u64::from(self.longest()) {
+            return Err(Refused::TooLong { tokens: tokens.len(), longest: self.longest() });
+        }
+        if self.waiting.len() >= self.limits.waiting {
+            return Err(Refused::QueueFull { waiting: self.waiting.len() });
+        }
+        self.waiting.push_back(Waiting { request, tokens, chunk_tokens, age: None });
+        Ok(())
+    }
+
+    /// The next step; empty when there is nothing to do. It is taken as carried out:
+    /// a driver whose step fails finishes the requests in it with `keep` false.
+    pub fn plan(&mut self) -> Step {
+        self.admit();
+        let mut parts = Vec::new();
+        self.plan_decodes(&mut parts);
+        self.plan_prompts(&mut parts);
+        Step { changes: std::mem::take(&mut self.changes), parts }
+    }
+
+    /// The token sampled for a request whose part had `samples`; `false` when the
+    /// sequence cannot get longer and must be finished.
+    pub fn on_token(&mut self, request: RequestId, token: i32) -> bool {
+        let longest = self.longest() as usize;
+        let Some(at) = self.find(request) else { return false };
+        let Some(sequence) = &mut self.sequences[at] else { return false };
+        let room = sequence.tokens.len() < longest;
+        if room {
+            sequence.tokens.push(token);
+        }
+        room
+    }
+
+    /// The request is answered or given up. With `keep` its computed tokens stay as a
+    /// prefix for others while there is room. `false` when there is no such request.
+    pub fn finish(&mut self, request: RequestId, keep: bool) -> bool {
+        if let Some(at) = self.waiting.iter().position(|waiting| waiting.request == request) {
+            self.waiting.remove(at);
+            return true;
+        }
+        let Some(at) = self.find(request) else { return false };
+        self.clock += 1;
+        let used = self.clock;
+        let keeps = keep && self.limits.sharing == Sharing::Prefixes;
+        match &mut self.sequences[at] {
+            Some(sequence) if keeps && sequence.cells.len() >= PREFIX_TOKENS_MIN => {
+                sequence.tokens.truncate(sequence.cells.len());
+                sequence.role = Role::Kept { used };
+            }
+            _ => self.forget(at),
+        }
+        true
+    }
+
+    /// Forgets every kept prefix.
+    pub fn forget_prefixes(&mut self) {
+        while self.forget_oldest_kept() {}
+    }
+
+    /// Tokens of a sequence, computed ones first.
+    pub fn tokens(&self, sequence: u16) -> &[i32] {
+        let sequence = self.sequences.get(usize::from(sequence)).and_then(Option::as_ref);
+        sequence.map_or(&[], |sequence| &sequence.tokens)
+    }
+
+    /// Where things stand.
+    pub fn figures(&self) -> Figures {
+        let active = self.active().count();
+        Figures {
+            waiting: self.waiting.len(),
+            active,
+            kept: self.sequences.iter().flatten().count() - active,
+            cells_used: self.cells.total() - self.cells.free(),
+            cells: self.cells.total(),
+            ..self.figures
+        }
+    }
+
+    /// Gives sequences to those who wait, in order, as long as their prompts fit
+    /// beside those of the others.
+    fn admit(&mut self) {
+        while let Some(next) = self.waiting.front() {
+            let needed = self.cells_promised() + next.tokens.len() as u32 + 1;
+            let alone = self.active().next().is_none();
+            if needed > self.limits.cells && !alone {
+                return;
+            }
+            let Some(at) = self.empty_sequence() else { return };
+            let Some(waiting) = self.waiting.pop_front() else { return };
+            self.clock += 1;
+            let age = waiting.age.unwrap_or(self.clock);
+            self.sequences[at] = Some(Sequence {
+                role: Role::Active { request: waiting.request, age },
+                tokens: waiting.tokens,
+                cells: Vec::new(),
+                chunk_tokens: waiting.chunk_tokens.max(1),
+                begun: false,
+            });
+        }
+    }
+
+    /// Cells that active sequences hold or are sure to need.
+    fn cells_promised(&self) -> u32 {
+        let mut held = vec![false; self.limits.cells as usize];
+        let mut promised = 0;
+        for (_, sequence) in self.active() {
+            promised += sequence.pending() + 1;
+            for &cell in &sequence.cells {
+                promised += u32::from(!std::mem::replace(&mut held[cell as usize], true));
+            }
+        }
+        promised
+    }
+
+    fn plan_decodes(&mut self, parts: &mut Vec<Part>) {
+        for at in self.oldest_first() {
+            let decodes = self.sequences[at].as_ref().is_some_and(Sequence::decodes);
+            if decodes && self.make_room(at, 1, parts) > 0 {
+                self.compute(at, 1, parts);
+            }
+        }
+    }
+
+    fn plan_prompts(&mut self, parts: &mut Vec<Part>) {
+        let mut left = match parts.is_empty() {
+            true => self.limits.step_tokens,
+            false => self.limits.prefill_beside_decode,
+        };
+        left = left.min(self.limits.step_tokens.saturating_sub(parts.len() as u32));
+        for at in self.oldest_first() {
+            let prompt = |s: &Sequence| s.age().is_some() && s.pending() > 0 && !s.decodes();
+            if left == 0
+                || !self.sequences[at].as_ref().is_some_and(prompt)
+                || !self.begin(at, parts)
+            {
+                continue;
+            }
+            let Some(sequence) = &self.sequences[at] else { continue };
+            let whole = self.limits.sharing == Sharing::Nothing;
+            let most = if whole { sequence.chunk_tokens } else { left };
+            let tokens = self.make_room(at, sequence.pending().min(most), parts);
+            if tokens > 0 {
+                self.compute(at, tokens, parts);
+            }
+            left = if whole { 0 } else { left - tokens };
+        }
+    }
+
+    /// Finds the longest prefix computed before this step for a sequence that has not
+    /// begun; `false` while an older one is about to compute a longer one.
+    fn begin(&mut self, at: usize, parts: &[Part]) -> bool {
+        let Some(sequence) = &self.sequences[at] else { return false };
+        if sequence.begun || self.limits.sharing != Sharing::Prefixes {
+            return true;
+        }
+        let wanted = &sequence.tokens[..sequence.tokens.len() - 1];
+        let others = || self.sequences.iter().enumerate().filter(|&(other, _)| other != at);
+        let (tokens, from) = others()
+            .filter_map(|(other, donor)| {
+                let coming = parts.iter().find(|part| usize::from(part.sequence) == other);
+                let prefix = donor.as_ref()?.computed_prefix(wanted);
+                Some((coming.map_or(prefix, |part| prefix.min(part.first as usize)), other))
+            })
+            .max_by_key(|&(tokens, other)| (tokens, std::cmp::Reverse(other)))
+            .unwrap_or((0, 0));
+        let older = |other: &Sequence| other.age() < sequence.age() && other.age().is_some();
+        let awaited = others().filter_map(|(_, other)| other.as_ref()).any(|other| {
+            older(other)
+                && !other.decodes()
+                && common(&other.tokens, wanted) >= tokens + PREFIX_TOKENS_MIN
+        });
+        if awaited {
+            return false;
+        }
+        self.copy_prefix(from, at, tokens);
+        true
+    }
+
+    fn copy_prefix(&mut self, from: usize, to: usize, tokens: usize) {
+        self.clock += 1;
+        let mut cells = Vec::new();
+        if tokens >= PREFIX_TOKENS_MIN
+            && let Some(donor) = &mut self.sequences[from]
+        {
+            cells.extend_from_slice(&donor.cells[..tokens]);
+            if let Role::Kept { used } = &mut donor.role {
+                *used = self.clock;
+            }
+            let (from, to) = (from as u16, to as u16);
+            self.changes.push(Change::Copy { from, to, tokens: tokens as u32 });
+            self.figures.reused_tokens += tokens as u64;
+        }
+        cells.iter().for_each(|&cell| self.cells.share(cell));
+        if let Some(sequence) = &mut self.sequences[to] {
+            sequence.cells = cells;
+            sequence.begun = true;
+        }
+    }
+
+    /// Frees cells until `wanted` are there: kept prefixes first, then sequences
+    /// younger than `at`. How many `at` may take.
+    fn make_room(&mut self, at: usize, wanted: u32, parts: &mut Vec<Part>) -> u32 {
+        while self.cells.free() < wanted {
+            if !self.forget_oldest_kept() && !self.send_back_younger(at, parts) {
+                break;
+            }
+        }
+        let free = self.cells.free().min(wanted);
+        let whole = self.limits.sharing == Sharing::Nothing;
+        if whole && free < wanted { 0 } else { free }
+    }
+
+    fn compute(&mut self, at: usize, tokens: u32, parts: &mut Vec<Part>) {
+        let Some(sequence) = &mut self.sequences[at] else { return };
+        let Role::Active { request, .. } = sequence.role else { return };
+        let first = sequence.cells.len() as u32;
+        sequence.cells.extend((0..tokens).filter_map(|_| self.cells.take()));
+        let samples = sequence.pending() == 0;
+        parts.push(Part { request, sequence: at as u16, first, tokens, samples });
+    }
+
+    fn forget_oldest_kept(&mut self) -> bool {
+        let kept = self.sequences.iter().enumerate().filter_map(|(at, sequence)| {
+            match sequence.as_ref()?.role {
+                Role::Kept { used } => Some((used, at)),
+                Role::Active { .. } => None,
+            }
+        });
+        let oldest = kept.min();
+        if let Some((_, at)) = oldest {
+            self.forget(at);
+        }
+        oldest.is_some()
+    }
+
+    /// The youngest active sequence younger than `at` waits again, first in the queue.
+    fn send_back_younger(&mut self, at: usize, parts: &mut Vec<Part>) -> bool {
+        let age = self.sequences[at].as_ref().and_then(Sequence::age);
+        let holders = self.active().filter(|(_, sequence)| !sequence.cells.is_empty());
+        let youngest = holders.map(|(at, sequence)| (sequence.age(), at)).max();
+        let Some((_, victim)) = youngest.filter(|&(youngest, _)| youngest > age) else {
+            return false;
+        };
+        if let Some(sequence) = self.sequences[victim].clone()
+            && let Role::Active { request, age } = sequence.role
+        {
+            parts.retain(|part| part.request != request);
+            let (tokens, chunk_tokens) = (sequence.tokens, sequence.chunk_tokens);
+            self.waiting.push_front(Waiting { request, tokens, chunk_tokens, age: Some(age) });
+            self.figures.sent_back += 1;
+        }
+        self.forget(victim);
+        true
+    }
+
+    /// An empty sequence, if need be the one kept longest.
+    fn empty_sequence(&mut self) -> Option<usize> {
+        let empty = |sequences: &[Option<Sequence>]| sequences.iter().position(Option::is_none);
+        empty(&self.sequences).or_else(|| {
+            self.forget_oldest_kept();
+            empty(&self.sequences)
+        })
+    }
+
+    fn forget(&mut self, at: usize) {
+        let Some(sequence) = self.sequences[at].take() else { return };
+        sequence.cells.iter().for_each(|&cell| self.cells.give(cell));
+        self.changes.push(Change::Drop { sequence: at as u16 });
+    }
+
+    fn active(&self) -> impl Iterator<Item = (usize, &Sequence)> {
+        let sequences = self.sequences.iter().enumerate();
+        sequences.filter_map(|(at, s)| Some((at, s.as_ref().filter(|s| s.age().is_some())?)))
+    }
+
+    fn oldest_first(&self) -> Vec<usize> {
+        let mut order: Vec<_> = self.active().map(|(at, s)| (s.age(), at)).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, at)| at).collect()
+    }
+
+    fn find(&self, request: RequestId) -> Option<usize> {
+        let is = |sequence: &Sequence| matches!(sequence.role, Role::Active { request: r, .. } if r == request);
+        self.active().find(|(_, sequence)| is(sequence)).map(|(at, _)| at)
+    }
+}

@@ -1,0 +1,55 @@
+//! One sequence of the context: its tokens and the cells of those computed.
+
+use super::RequestId;
+
+/// What a sequence is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It answers a request; a smaller age came first.
+    Active { request: RequestId, age: u64 },
+    /// Its answer is done; it may be someone's prefix. When it was last of use.
+    Kept { used: u64 },
+}
+
+/// A sequence that has tokens.
+#[derive(Debug, Clone)]
+pub(super) struct Sequence {
+    pub(super) role: Role,
+    /// Computed ones first.
+    pub(super) tokens: Vec<i32>,
+    /// Cells of the computed ones.
+    pub(super) cells: Vec<u32>,
+    /// Chunk its prompt came with.
+    pub(super) chunk_tokens: u32,
+    /// Whether it looked for a prefix already.
+    pub(super) begun: bool,
+}
+
+impl Sequence {
+    /// Tokens known and not computed.
+    pub(super) fn pending(&self) -> u32 {
+        (self.tokens.len() - self.cells.len()) as u32
+    }
+
+    /// Whether it only has the token it sampled to compute.
+    pub(super) fn decodes(&self) -> bool {
+        self.pending() == 1 && !self.cells.is_empty()
+    }
+
+    /// Computed tokens it shares with the beginning of `tokens`.
+    pub(super) fn computed_prefix(&self, tokens: &[i32]) -> usize {
+        common(&self.tokens[..self.cells.len()], tokens)
+    }
+
+    pub(super) fn age(&self) -> Option<u64> {
+        match self.role {
+            Role::Active { age, .. } => Some(age),
+            Role::Kept { .. } => None,
+        }
+    }
+}
+
+/// Tokens `a` and `b` begin with alike.
+pub(super) fn common(a: &[i32], b: &[i32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}

@@ -1,0 +1,263 @@
+//! Properties of batch planning on a model of the cache: nobody starves, no sequence is
+//! twice in a step, cells stay within the budget, and what a sequence holds is exactly
+//! the beginning of its request's tokens, whatever was copied, cut short or sent back.
+
+use motley_sched::batch::{
+    Change, Limits, Part, Planner, Prompt, Refused, RequestId, Sharing, Step,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// A request of a world: its prompt, how long its answer gets, when it is given up.
+#[derive(Debug, Clone)]
+struct Asked {
+    prompt: Vec<i32>,
+    answer: usize,
+    cancelled_at_step: Option<usize>,
+    arrives_at_step: usize,
+}
+
+/// Prompts from few tokens, so that they share prefixes.
+fn asked(longest: usize) -> impl Strategy<Value = Asked> {
+    let prompt = (0_i32..3, 1..longest).prop_map(|(kind, len)| {
+        (0..len as i32).map(|at| if at < 24 { at } else { at + 100 * kind }).collect()
+    });
+    (prompt, 0_usize..20, proptest::option::weighted(0.2, 0_usize..40), 0_usize..30).prop_map(
+        |(prompt, answer, cancelled_at_step, arrives_at_step)| Asked {
+            prompt,
+            answer,
+            cancelled_at_step,
+            arrives_at_step,
+        },
+    )
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let sharing = prop_oneof![
+        3 => Just(Sharing::Prefixes), 1 => Just(Sharing::Cells), 1 => Just(Sharing::Nothing)
+    ];
+    (1_u16..6, 100_u32..200, 1_u32..40, 1_u32..16, sharing).prop_map(
+        |(sequences, cells, step_tokens, prefill_beside_decode, sharing)| Limits {
+            sequences,
+            cells,
+            step_tokens,
+            prefill_beside_decode,
+            waiting: 100,
+            sharing,
+        },
+    )
+}
+
+/// What llama.cpp's cache would hold: tokens of each sequence, each with the cell it is in.
+#[derive(Default)]
+struct Cache {
+    sequences: HashMap<u16, Vec<(i32, u64)>>,
+    next_cell: u64,
+}
+
+impl Cache {
+    fn apply(&mut self, step: &Step, planner: &Planner) {
+        for change in &step.changes {
+            match *change {
+                Change::Drop { sequence } => drop(self.sequences.remove(&sequence)),
+                Change::Copy { from, to, tokens } => {
+                    let prefix = self.sequences[&from][..tokens as usize].to_vec();
+                    assert!(self.sequences.insert(to, prefix).is_none_or(|old| old.is_empty()));
+                }
+            }
+        }
+        for part in &step.parts {
+            let held = self.sequences.entry(part.sequence).or_default();
+            assert_eq!(held.len(), part.first as usize, "positions follow each other");
+            let tokens = planner.tokens(part.sequence);
+            for &token in &tokens[part.first as usize..][..part.tokens as usize] {
+                self.next_cell += 1;
+                held.push((token, self.next_cell));
+            }
+            let known: Vec<i32> = held.iter().map(|&(token, _)| token).collect();
+            assert_eq!(known, tokens[..known.len()], "the cache holds the request's tokens");
+        }
+    }
+
+    fn cells(&self) -> usize {
+        self.sequences.values().flatten().map(|&(_, cell)| cell).collect::<HashSet<_>>().len()
+    }
+}
+
+struct World {
+    planner: Planner,
+    limits: Limits,
+    cache: Cache,
+    /// Answers so far of those not finished.
+    answers: BTreeMap<RequestId, usize>,
+    asked: Vec<Asked>,
+    now: usize,
+}
+
+impl World {
+    fn new(limits: Limits, asked: Vec<Asked>) -> Self {
+        let planner = Planner::new(limits);
+        Self { planner, limits, cache: Cache::default(), answers: BTreeMap::new(), asked, now: 0 }
+    }
+
+    /// Runs to the end; steps needed.
+    fn run(&mut self) -> usize {
+        let work: usize = self.asked.iter().map(|a| a.prompt.len() + a.answer + 2).sum();
+        let last_arrival = 30;
+        while self.now <= last_arrival || !self.answers.is_empty() {
+            assert!(self.now <= last_arrival + 20 * work, "someone starves: {:?}", self.answers);
+            self.step();
+            self.now += 1;
+        }
+        self.now
+    }
+
+    fn step(&mut self) {
+        self.arrive();
+        let step = self.planner.plan();
+        self.check(&step);
+        self.cache.apply(&step, &self.planner);
+        assert!(self.cache.cells() <= self.limits.cells as usize, "cells over budget");
+        assert_eq!(self.cache.cells(), self.planner.figures().cells_used as usize);
+        for part in step.parts.iter().filter(|part| part.samples) {
+            let asked = &self.asked[part.request.0 as usize];
+            let answer = self.answers.get_mut(&part.request).expect("only known requests run");
+            *answer += 1;
+            let token = 1000 + *answer as i32;
+            if *answer > asked.answer || !self.planner.on_token(part.request, token) {
+                self.answers.remove(&part.request);
+                self.planner.finish(part.request, true);
+            }
+        }
+    }
+
+    fn arrive(&mut self) {
+        for (id, asked) in self.asked.iter().enumerate() {
+            let request = RequestId(id as u64);
+            if asked.arrives_at_step == self.now {
+                let prompt = Prompt { tokens: asked.prompt.clone(), chunk_tokens: 7 };
+                match self.planner.submit(request, prompt) {
+                    Ok(()) => drop(self.answers.insert(request, 0)),
+                    Err(refused) => assert!(matches!(refused, Refused::TooLong { .. })),
+                }
+            }
+            let cancelled = asked.cancelled_at_step.map(|step| step + asked.arrives_at_step);
+            if cancelled == Some(self.now) && self.answers.remove(&request).is_some() {
+                assert!(self.planner.finish(request, false));
+            }
+        }
+    }
+
+    fn check(&self, step: &Step) {
+        let sequences: HashSet<_> = step.parts.iter().map(|part| part.sequence).collect();
+        assert_eq!(sequences.len(), step.parts.len(), "a sequence is once in a step");
+        let requests: HashSet<_> = step.parts.iter().map(|part| part.request).collect();
+        assert_eq!(requests.len(), step.parts.len(), "a request has one sequence");
+        assert!(step.parts.iter().all(|part| part.tokens > 0));
+        if self.limits.sharing == Sharing::Nothing {
+            return;
+        }
+        let tokens: u32 = step.parts.iter().map(|part| part.tokens).sum();
+        assert!(tokens <= self.limits.step_tokens.max(u32::from(self.limits.sequences)));
+        // One that was sent back computes its own answer as a prompt again.
+        let decodes = |part: &&Part| self.answers.get(&part.request).is_some_and(|&n| n > 0);
+        if self.planner.figures().sent_back == 0 && step.parts.iter().any(|part| decodes(&part)) {
+            // The last token of a prompt costs what a decoded one does.
+            let last = |part: &&Part| part.tokens == 1 && part.samples;
+            let prompts = step.parts.iter().filter(|part| !decodes(part) && !last(part));
+            let prompt_tokens: u32 = prompts.map(|part| part.tokens).sum();
+            assert!(prompt_tokens <= self.limits.prefill_beside_decode, "{step:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_request_ends_and_the_cache_is_always_right(
+        limits in limits(),
+        asked in proptest::collection::vec(asked(120), 1..14),
+    ) {
+        let mut world = World::new(limits, asked);
+        world.run();
+        world.planner.forget_prefixes();
+        let step = world.planner.plan();
+        world.cache.apply(&step, &world.planner);
+        prop_assert_eq!(world.cache.cells(), 0);
+        prop_assert_eq!(world.planner.figures().active, 0);
+    }
+}
+
+const ROOMY: Limits = Limits {
+    sequences: 8,
+    cells: 4096,
+    step_tokens: 512,
+    prefill_beside_decode: 64,
+    waiting: 4,
+    sharing: Sharing::Prefixes,
+};
+
+fn prompt(tokens: std::ops::Range<i32>) -> Prompt {
+    Prompt { tokens: tokens.collect(), chunk_tokens: 512 }
+}
+
+#[test]
+fn a_shared_system_prompt_is_computed_once() {
+    let mut planner = Planner::new(ROOMY);
+    for request in 0..4 {
+        let mut tokens: Vec<i32> = (0..300).collect();
+        tokens.push(1000 + request);
+        let prompt = Prompt { tokens, chunk_tokens: 512 };
+        planner.submit(RequestId(request as u64), prompt).unwrap();
+    }
+    let computed = |step: &Step| step.parts.iter().map(|part| part.tokens).sum::<u32>();
+    let first = planner.plan();
+    assert_eq!((first.parts.len(), computed(&first)), (1, 301));
+    assert!(planner.on_token(RequestId(0), 7));
+    let second = planner.plan();
+    assert_eq!((second.parts.len(), computed(&second)), (4, 4), "{second:?}");
+    assert_eq!(planner.figures().reused_tokens, 900);
+    assert_eq!(planner.figures().cells_used, 301 + 1 + 3);
+}
+
+#[test]
+fn a_long_prompt_does_not_hold_up_those_who_decode() {
+    let mut planner = Planner::new(ROOMY);
+    planner.submit(RequestId(0), prompt(0..10)).unwrap();
+    planner.plan();
+    planner.on_token(RequestId(0), 99);
+    planner.submit(RequestId(1), prompt(5000..7000)).unwrap();
+    let step = planner.plan();
+    let tokens: Vec<u32> = step.parts.iter().map(|part| part.tokens).collect();
+    assert_eq!(tokens, [1, 64]);
+}
+
+#[test]
+fn beyond_the_queue_is_refused() {
+    let mut planner = Planner::new(ROOMY);
+    for request in 0..4 {
+        planner.submit(RequestId(request), prompt(0..3)).unwrap();
+    }
+    let refused = planner.submit(RequestId(4), prompt(0..3)).unwrap_err();
+    assert_eq!(refused, Refused::QueueFull { waiting: 4 });
+    assert_eq!(planner.submit(RequestId(5), prompt(0..0)).unwrap_err(), Refused::Empty);
+    let long = planner.submit(RequestId(6), prompt(0..5000)).unwrap_err();
+    assert_eq!(long, Refused::TooLong { tokens: 5000, longest: 4096 });
+}
+
+#[test]
+fn streams_that_share_nothing_run_in_their_own_chunks() {
+    let limits = Limits { sharing: Sharing::Nothing, ..ROOMY };
+    let mut planner = Planner::new(limits);
+    assert_eq!(planner.longest(), 512);
+    planner.submit(RequestId(0), Prompt { chunk_tokens: 256, ..prompt(0..300) }).unwrap();
+    planner.submit(RequestId(1), Prompt { chunk_tokens: 256, ..prompt(0..300) }).unwrap();
+    let chunks: Vec<_> = (0..4)
+        .map(|_| planner.plan().parts.iter().map(|p| (p.request.0, p.tokens)).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(chunks[0], [(0, 256)]);
+    assert_eq!(chunks[1], [(0, 44)]);
+    assert_eq!(chunks[2], [(1, 256)]);
+    assert_eq!(chunks[3], [(1, 44)]);
+}

@@ -1,0 +1,45 @@
+//! `/health`, `/ready`, `/metrics`: for gateways and monitors.
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::metrics::CONTENT_TYPE;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The process answers.
+#[utoipa::path(get, path = "/health", responses((status = 200, description = "It answers")))]
+pub(crate) async fn health() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// Requests are taken: the model is loaded, the queue has room, no shutdown has begun.
+#[utoipa::path(
+    get,
+    path = "/ready",
+    responses(
+        (status = 200, description = "Requests are taken"),
+        (status = 503, body = crate::error::ErrorBody),
+    ),
+)]
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+    let waiting = app.batching.figures().planner.waiting;
+    let not = |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
+    if app.draining.load(Relaxed) {
+        return Err(not("shutting_down", "the server is shutting down"));
+    }
+    if waiting >= app.batching.options().waiting {
+        return Err(not("queue_full", "the queue is full"));
+    }
+    Ok(Json(json!({ "status": "ready", "waiting": waiting })))
+}
+
+/// Figures in Prometheus' text format.
+#[utoipa::path(get, path = "/metrics", responses((status = 200, body = String)))]
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], app.metrics.text())
+}

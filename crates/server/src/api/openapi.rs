@@ -1,0 +1,44 @@
+//! The OpenAPI document, made from the types.
+
+use super::{chat, completions, health, models, room};
+use utoipa::OpenApi;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Motley", description = "An OpenAI-compatible server on one engine"),
+    paths(
+        models::list,
+        models::one,
+        chat::chat,
+        completions::complete,
+        health::health,
+        health::ready,
+        health::metrics,
+        room::room,
+    ),
+    components(schemas(crate::wire::ChatChunk, crate::error::ErrorBody))
+)]
+struct Document;
+
+/// The document.
+pub fn openapi_json() -> String {
+    Document::openapi().to_json().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_the_routes_and_their_types() {
+        let document: serde_json::Value = serde_json::from_str(&openapi_json()).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        for path in ["/v1/chat/completions", "/v1/completions", "/v1/models", "/metrics"] {
+            assert!(paths.contains_key(path), "{path}");
+        }
+        let request = document["components"]["schemas"]["ChatRequest"].to_string();
+        for field in ["messages", "temperature", "response_format", "max_completion_tokens"] {
+            assert!(request.contains(field) || request.contains("SamplingFields"), "{field}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `/motley/room`: what the machine room shows, as of now.
+
+use crate::app::App;
+use axum::Json;
+use axum::extract::State;
+use motley_model::Sizes;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A look into the machine room. Counts grow from the start of the server; a viewer
+/// takes differences.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Room {
+    model: String,
+    experts: u32,
+    experts_per_token: u32,
+    /// Layers that have experts.
+    layers: Vec<Layer>,
+    /// Where expert bytes are: `memory` all of them, `disk` read when needed.
+    experts_in: &'static str,
+    /// Experts routed to, and those of them that were in memory; when read from disk.
+    lookups: Option<u64>,
+    hits: Option<u64>,
+    read_bytes: Option<u64>,
+    answer_tokens: u64,
+    prompt_tokens: u64,
+    reused_tokens: u64,
+    requests_active: usize,
+    requests_waiting: usize,
+    cancelled: u64,
+    kv_cells: u32,
+    kv_cells_used: u32,
+    prefixes_kept: usize,
+    resident_bytes: Option<u64>,
+    budget_bytes: Option<u64>,
+    model_bytes: u64,
+    steps: u64,
+    busy_us: u64,
+}
+
+/// One layer: how often each expert was chosen.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Layer {
+    layer: usize,
+    counts: Vec<u64>,
+}
+
+/// What the machine room shows.
+#[utoipa::path(get, path = "/motley/room", responses((status = 200, body = Room)))]
+pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
+    let figures = app.batching.figures();
+    let engine = app.batching.engine();
+    let spec = engine.spec();
+    let has_experts = |layer: usize| spec.layers.get(layer).is_some_and(Option::is_some);
+    let rows = app.heat.rows().into_iter().filter(|(layer, _)| has_experts(*layer));
+    let planner = figures.planner;
+    Json(Room {
+        model: app.options.model_name.clone(),
+        experts: spec.experts,
+        experts_per_token: spec.used,
+        layers: rows.map(|(layer, counts)| Layer { layer, counts }).collect(),
+        experts_in: if figures.stream.is_some() { "disk" } else { "memory" },
+        lookups: figures.stream.map(|stream| stream.counts.lookups),
+        hits: figures.stream.map(|stream| stream.counts.hits + stream.counts.guessed_hits),
+        read_bytes: figures.stream.map(|stream| stream.disk.bytes),
+        answer_tokens: figures.answer_tokens,
+        prompt_tokens: figures.prompt_tokens,
+        reused_tokens: planner.reused_tokens,
+        requests_active: planner.active,
+        requests_waiting: planner.waiting,
+        cancelled: figures.cancelled,
+        kv_cells: planner.cells.max(app.batching.options().context_tokens),
+        kv_cells_used: planner.cells_used,
+        prefixes_kept: planner.kept,
+        resident_bytes: resident_bytes(),
+        budget_bytes: app.options.memory_bytes,
+        model_bytes: Sizes::of(spec).total_bytes,
+        steps: figures.steps,
+        busy_us: figures.busy.as_micros() as u64,
+    })
+}
+
+/// Memory of this process, where the system tells it.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}

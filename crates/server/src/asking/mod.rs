@@ -1,0 +1,139 @@
+//! From a request to what the engine is asked. Everything a client can get wrong is
+//! found here, before anything is computed.
+//!
+//! * `params`: sampling fields and limits.
+//! * `prompt`: messages and tools to a conversation.
+//! * `schema`: formats and forced calls to a grammar.
+
+pub(crate) mod params;
+pub(crate) mod prompt;
+pub(crate) mod schema;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::tools::Format;
+use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest};
+use axum::http::StatusCode;
+use motley_engine::ChatError;
+use motley_engine::batching::Ask;
+use params::Checked;
+
+/// Most tokens of a completion when the client does not say, as the API has it.
+const COMPLETION_TOKENS: u32 = 16;
+
+/// A request, checked and ready.
+pub(crate) struct Prepared {
+    /// One per answer.
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) format: Format,
+    pub(crate) stream: bool,
+    pub(crate) include_usage: bool,
+    /// Text each answer begins with (`echo`).
+    pub(crate) echo: Vec<String>,
+}
+
+/// Checks a conversation and writes it out.
+pub(crate) fn chat(app: &App, request: &ChatRequest) -> Result<Prepared, ApiError> {
+    check_model(app, request.model.as_deref())?;
+    let checked = params::check(&request.sampling, app)?;
+    let tools = prompt::Tools::of(request)?;
+    let grammar = schema::grammar(request, &tools)?;
+    let format = match (tools.is_forced(), tools.is_empty(), app.format) {
+        (true, _, _) => Format::Forced,
+        // A model that was never shown how is told in the system prompt.
+        (false, false, Format::Plain) => Format::Hermes,
+        (false, false, format) | (_, _, format @ Format::Harmony) => format,
+        (false, true, _) => Format::Plain,
+    };
+    let conversation = prompt::conversation(app, request, &tools)?;
+    let tokens = app.batching.engine().conversation_tokens(&conversation).map_err(bad_chat)?;
+    let candidates = params::candidates(request.logprobs, request.top_logprobs)?;
+    let most = request.max_completion_tokens.or(request.max_tokens);
+    let max_tokens = params::max_tokens(app, most, tokens.len())?;
+    log_text(app, || request.messages.iter().map(|m| format!("{:?}", m.content)).collect());
+    let mut asks = Vec::new();
+    for choice in 0..checked.choices {
+        let grammar = match &grammar {
+            Some(gbnf) => Some(schema::compile(app, gbnf)?),
+            None => None,
+        };
+        let ask = Ask { prompt: tokens.clone(), grammar, candidates, ..checked.ask(choice) };
+        asks.push(Ask { max_tokens, control_tokens: format.control_tokens(), ..ask });
+    }
+    Ok(prepared(asks, format, &checked, Vec::new()))
+}
+
+/// Checks a text to be continued.
+pub(crate) fn completion(app: &App, request: &CompletionRequest) -> Result<Prepared, ApiError> {
+    check_model(app, request.model.as_deref())?;
+    let checked = params::check(&request.sampling, app)?;
+    if request.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()) {
+        return Err(ApiError::invalid("suffix", "filling in before a suffix is not supported"));
+    }
+    if request.best_of.is_some_and(|best_of| best_of != checked.choices) {
+        return Err(ApiError::invalid("best_of", "only `best_of` equal to `n` is supported"));
+    }
+    let candidates = params::candidates(request.logprobs.map(|_| true), request.logprobs)?;
+    let (mut asks, mut echo) = (Vec::new(), Vec::new());
+    for (tokens, text) in prompts(app, &request.prompt)? {
+        let most = Some(request.max_tokens.unwrap_or(COMPLETION_TOKENS));
+        let max_tokens = params::max_tokens(app, most, tokens.len())?;
+        log_text(app, || vec![text.clone()]);
+        for choice in 0..checked.choices {
+            let prompt = tokens.clone();
+            asks.push(Ask { prompt, candidates, max_tokens, ..checked.ask(choice) });
+            echo.push(if request.echo == Some(true) { text.clone() } else { String::new() });
+        }
+    }
+    if asks.len() > app.options.limits.choices as usize {
+        let most = app.options.limits.choices;
+        return Err(ApiError::invalid("prompt", format!("at most {most} answers in one request")));
+    }
+    Ok(prepared(asks, Format::Plain, &checked, echo))
+}
+
+fn prepared(asks: Vec<Ask>, format: Format, checked: &Checked, echo: Vec<String>) -> Prepared {
+    Prepared { asks, format, stream: checked.stream, include_usage: checked.include_usage, echo }
+}
+
+fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<(Vec<i32>, String)>, ApiError> {
+    let engine = app.batching.engine();
+    let text = |text: &String| Ok((engine.tokenize(text), text.clone()));
+    let tokens = |tokens: &Vec<i32>| {
+        let known = |&token: &i32| token >= 0 && (token as usize) < engine.vocab_size();
+        if !tokens.iter().all(known) {
+            return Err(ApiError::invalid("prompt", "a token is not in the vocabulary"));
+        }
+        let bytes: Vec<u8> = tokens.iter().flat_map(|&token| engine.token_bytes(token)).collect();
+        Ok((tokens.clone(), String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    match prompt {
+        CompletionPrompt::Text(one) => Ok(vec![text(one)?]),
+        CompletionPrompt::Texts(many) => many.iter().map(text).collect(),
+        CompletionPrompt::Tokens(one) => Ok(vec![tokens(one)?]),
+        CompletionPrompt::TokenLists(many) => many.iter().map(tokens).collect(),
+    }
+}
+
+fn check_model(app: &App, model: Option<&str>) -> Result<(), ApiError> {
+    let served = &app.options.model_name;
+    match model {
+        Some(model) if model != served => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            "model_not_found",
+            format!("there is no such model here; `{served}` is served"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn bad_chat(error: ChatError) -> ApiError {
+    ApiError::invalid("messages", error.to_string())
+}
+
+/// Request text goes to the log only when the server was told so.
+fn log_text(app: &App, text: impl FnOnce() -> Vec<String>) {
+    if app.options.log_text {
+        tracing::info!(target: "motley", prompt = ?text());
+    }
+}

@@ -1,0 +1,130 @@
+//! Sampling fields and limits, checked.
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::wire::{SamplingFields, Stop};
+use motley_engine::Sampling;
+use motley_engine::batching::Ask;
+
+/// Stop strings of a request, and bytes of each.
+const STOPS_MAX: usize = 16;
+const STOP_BYTES_MAX: usize = 256;
+/// Alternatives shown beside a token.
+const TOP_LOGPROBS_MAX: u32 = 20;
+
+/// Fields that are within their ranges.
+pub(crate) struct Checked {
+    sampling: Sampling,
+    stop: Vec<String>,
+    ignore_end: bool,
+    pub(super) choices: u32,
+    pub(super) stream: bool,
+    pub(super) include_usage: bool,
+}
+
+impl Checked {
+    /// What all answers share; each draws with its own seed.
+    pub(super) fn ask(&self, choice: u32) -> Ask {
+        let seed = self.sampling.seed.wrapping_add(choice);
+        Ask {
+            prompt: Vec::new(),
+            sampling: Sampling { seed, ..self.sampling },
+            grammar: None,
+            max_tokens: 0,
+            stop: self.stop.clone(),
+            candidates: None,
+            ignore_end: self.ignore_end,
+            control_tokens: false,
+        }
+    }
+}
+
+/// Checks every field.
+pub(crate) fn check(fields: &SamplingFields, app: &App) -> Result<Checked, ApiError> {
+    let choices = fields.n.unwrap_or(1);
+    let most = app.options.limits.choices;
+    if choices == 0 || choices > most {
+        return Err(ApiError::invalid("n", format!("`n` must be from 1 to {most}")));
+    }
+    if let Some(bias) = &fields.logit_bias
+        && bias.as_object().is_none_or(|bias| !bias.is_empty())
+    {
+        return Err(ApiError::invalid("logit_bias", "`logit_bias` is not supported"));
+    }
+    Ok(Checked {
+        sampling: sampling(fields, app.batching.longest())?,
+        stop: stops(fields.stop.as_ref())?,
+        ignore_end: fields.ignore_eos.unwrap_or(false),
+        choices,
+        stream: fields.stream.unwrap_or(false),
+        include_usage: fields.stream_options.and_then(|o| o.include_usage).unwrap_or(false),
+    })
+}
+
+fn sampling(fields: &SamplingFields, longest: u32) -> Result<Sampling, ApiError> {
+    Ok(Sampling {
+        temperature: within("temperature", fields.temperature, 1.0, 0.0, 2.0)?,
+        top_k: fields.top_k.unwrap_or(0).min(i32::MAX as u32),
+        top_p: within("top_p", fields.top_p, 1.0, 0.0, 1.0)?,
+        min_p: within("min_p", fields.min_p, 0.0, 0.0, 1.0)?,
+        repeat_penalty: within("repeat_penalty", fields.repeat_penalty, 1.0, 0.1, 10.0)?,
+        repeat_window: longest,
+        frequency_penalty: within("frequency_penalty", fields.frequency_penalty, 0.0, -2.0, 2.0)?,
+        presence_penalty: within("presence_penalty", fields.presence_penalty, 0.0, -2.0, 2.0)?,
+        seed: fields.seed.map_or_else(|| fastrand::u32(..), |seed| seed as u32),
+    })
+}
+
+fn within(
+    name: &'static str,
+    value: Option<f32>,
+    default: f32,
+    least: f32,
+    most: f32,
+) -> Result<f32, ApiError> {
+    let value = value.unwrap_or(default);
+    // Not written as `value < least`: what is no number fails as well.
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(ApiError::invalid(name, format!("`{name}` must be from {least} to {most}")))
+}
+
+fn stops(stop: Option<&Stop>) -> Result<Vec<String>, ApiError> {
+    let stops = match stop {
+        None => Vec::new(),
+        Some(Stop::One(one)) => vec![one.clone()],
+        Some(Stop::Many(many)) => many.clone(),
+    };
+    if stops.len() > STOPS_MAX || stops.iter().any(|stop| stop.len() > STOP_BYTES_MAX) {
+        let message = format!("at most {STOPS_MAX} stop strings of {STOP_BYTES_MAX} bytes");
+        return Err(ApiError::invalid("stop", message));
+    }
+    Ok(stops)
+}
+
+/// How many alternatives to show, if any log-probabilities.
+pub(crate) fn candidates(
+    wanted: Option<bool>,
+    top: Option<u32>,
+) -> Result<Option<usize>, ApiError> {
+    let top = top.unwrap_or(0);
+    if top > TOP_LOGPROBS_MAX {
+        let message = format!("at most {TOP_LOGPROBS_MAX} alternatives");
+        return Err(ApiError::invalid("top_logprobs", message));
+    }
+    match wanted {
+        Some(true) => Ok(Some(top as usize)),
+        _ if top > 0 => Err(ApiError::invalid("top_logprobs", "`logprobs` must be true as well")),
+        _ => Ok(None),
+    }
+}
+
+/// Most tokens of an answer: what is asked for, and what is left of the context.
+pub(crate) fn max_tokens(app: &App, asked: Option<u32>, prompt: usize) -> Result<usize, ApiError> {
+    if asked == Some(0) {
+        return Err(ApiError::invalid("max_tokens", "`max_tokens` must be at least 1"));
+    }
+    let left = (app.batching.longest() as usize).saturating_sub(prompt).max(1);
+    Ok(asked.map_or(left, |asked| left.min(asked as usize)))
+}

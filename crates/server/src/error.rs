@@ -1,0 +1,104 @@
+//! Errors as the API writes them: `{"error": {message, type, param, code}}`.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use motley_engine::SubmitError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// Seconds after which a refused client may try again.
+const RETRY_AFTER_S: u32 = 1;
+
+/// An answer that is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: Option<&'static str>,
+    param: Option<&'static str>,
+    message: String,
+}
+
+/// The body of an error.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// What went wrong.
+    pub error: ErrorFields,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorFields {
+    /// In words.
+    pub message: String,
+    /// `invalid_request_error`, `server_error`, …
+    pub r#type: &'static str,
+    /// The field at fault.
+    pub param: Option<&'static str>,
+    /// For programs.
+    pub code: Option<&'static str>,
+}
+
+impl ApiError {
+    /// The request is wrong: 400.
+    pub(crate) fn invalid(param: &'static str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::BAD_REQUEST, message.into());
+        Self { status, code: None, param: Some(param), message }
+    }
+
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code: Some(code), param: None, message: message.into() }
+    }
+
+    /// Our own fault: 500.
+    pub(crate) fn server(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
+    /// The JSON body.
+    pub(crate) fn body(&self) -> ErrorBody {
+        let r#type = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let (message, param, code) = (self.message.clone(), self.param, self.code);
+        ErrorBody { error: ErrorFields { message, r#type, param, code } }
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(error: SubmitError) -> Self {
+        use motley_engine::batching::Refused;
+        match error {
+            SubmitError::Refused(Refused::QueueFull { .. }) => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "queue_full",
+                format!("{error}; try again shortly"),
+            ),
+            SubmitError::Refused(Refused::TooLong { .. }) => Self {
+                code: Some("context_length_exceeded"),
+                ..Self::invalid("messages", format!("the prompt is too long: {error}"))
+            },
+            SubmitError::Refused(Refused::Empty) => Self::invalid("prompt", error.to_string()),
+            SubmitError::Closed => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error.to_string())
+            }
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, axum::Json(self.body())).into_response();
+        let headers = response.headers_mut();
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,144 @@
+//! Prometheus: what the batching thread counted, read at each scrape, and what only
+//! the door sees: statuses and times to the first token.
+
+use axum::http::StatusCode;
+use motley_engine::{BatchFigures, Batching};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// Content type of the text format.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Everything that is counted.
+pub(crate) struct Metrics {
+    registry: Registry,
+    statuses: Family<StatusLabel, Counter>,
+    first_token: Histogram,
+    whole_answer: Histogram,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusLabel {
+    status: u16,
+}
+
+impl Metrics {
+    pub(crate) fn new(batching: Batching) -> Self {
+        let mut registry = Registry::with_prefix("motley");
+        let statuses = Family::<StatusLabel, Counter>::default();
+        let seconds = || Histogram::new(exponential_buckets(0.005, 2.0, 16));
+        let (first_token, whole_answer) = (seconds(), seconds());
+        registry.register("http_responses", "Responses by status", statuses.clone());
+        registry.register(
+            "time_to_first_token_seconds",
+            "From the request to the first piece of its answer",
+            first_token.clone(),
+        );
+        registry.register(
+            "request_seconds",
+            "From the request to the end of its answer",
+            whole_answer.clone(),
+        );
+        registry.register_collector(Box::new(FromBatching(batching)));
+        Self { registry, statuses, first_token, whole_answer }
+    }
+
+    pub(crate) fn answered_http(&self, status: StatusCode) {
+        self.statuses.get_or_create(&StatusLabel { status: status.as_u16() }).inc();
+    }
+
+    pub(crate) fn first_token(&self, time: Duration) {
+        self.first_token.observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn whole_answer(&self, time: Duration) {
+        self.whole_answer.observe(time.as_secs_f64());
+    }
+
+    /// The text Prometheus reads.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(_) => String::new(),
+        }
+    }
+}
+
+/// Reads the batching thread's figures at each scrape.
+struct FromBatching(Batching);
+
+impl Debug for FromBatching {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FromBatching")
+    }
+}
+
+impl Collector for FromBatching {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let figures = self.0.figures();
+        for (name, help, value) in counters(&figures) {
+            one(&mut encoder, name, help, &ConstCounter::new(value))?;
+        }
+        for (name, help, value) in gauges(&figures) {
+            one(&mut encoder, name, help, &ConstGauge::new(value))?;
+        }
+        let busy = ConstCounter::new(figures.busy.as_secs_f64());
+        one(&mut encoder, "compute_seconds", "Time spent computing", &busy)
+    }
+}
+
+fn one<M: EncodeMetric + prometheus_client::metrics::TypedMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &M,
+) -> Result<(), std::fmt::Error> {
+    let encoder = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+    metric.encode(encoder)
+}
+
+type Row<T> = (&'static str, &'static str, T);
+
+fn counters(figures: &BatchFigures) -> Vec<Row<u64>> {
+    let mut rows = vec![
+        ("requests_answered", "Requests answered", figures.answered),
+        ("requests_cancelled", "Requests whose client went away", figures.cancelled),
+        ("requests_failed", "Requests that ended with an error", figures.failed),
+        ("requests_sent_back", "Requests recomputed for want of KV", figures.planner.sent_back),
+        ("prompt_tokens", "Prompt tokens computed", figures.prompt_tokens),
+        ("reused_prompt_tokens", "Prompt tokens not computed again", figures.planner.reused_tokens),
+        ("answer_tokens", "Tokens sampled", figures.answer_tokens),
+        ("steps", "Steps computed", figures.steps),
+        ("expert_blocks", "Routed-expert blocks run", figures.seam.blocks),
+        ("delegated_blocks", "Splits that were no known block", figures.seam.delegated),
+    ];
+    if let Some(stream) = &figures.stream {
+        rows.extend([
+            ("expert_lookups", "Experts routed to", stream.counts.lookups),
+            ("expert_hits", "Of them in memory", stream.counts.hits),
+            ("expert_read_bytes", "Expert bytes read from disk", stream.disk.bytes),
+            ("expert_read_errors", "Expert reads that failed", stream.disk.errors),
+        ]);
+    }
+    rows
+}
+
+fn gauges(figures: &BatchFigures) -> [Row<i64>; 6] {
+    let planner = &figures.planner;
+    [
+        ("requests_waiting", "Requests without a sequence", planner.waiting as i64),
+        ("requests_active", "Requests being answered", planner.active as i64),
+        ("prefixes_kept", "Finished sequences kept as prefixes", planner.kept as i64),
+        ("kv_cells_used", "KV cells taken", i64::from(planner.cells_used)),
+        ("kv_cells", "KV cells there are", i64::from(planner.cells)),
+        ("longest_step_microseconds", "The longest step", figures.longest_step.as_micros() as i64),
+    ]
+}

@@ -1,0 +1,141 @@
+//! Accepting connections, limiting what each may do, draining at the end. Handlers live
+//! in `app`.
+
+use crate::app::{App, router};
+use crate::metrics::Metrics;
+use crate::options::ServeOptions;
+use crate::room::Heat;
+use crate::tools::Format;
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use motley_engine::{BatchOptions, Batching, Engine, SessionError};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Pause after a failed accept: too many open files do not go away at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// No context of that shape.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}: {source}; choose another with --host and --port")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A server that listens; [`Server::run`] answers.
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Makes the context and listens.
+    pub async fn start(
+        engine: Arc<Engine>,
+        batch: &BatchOptions,
+        mut options: ServeOptions,
+    ) -> Result<Self, ServeError> {
+        let address = options.address;
+        let failed = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        options.address = listener.local_addr().map_err(failed)?;
+        let heat = Arc::new(Heat::new(engine.spec()));
+        let watcher = Heat::watcher(&heat);
+        let template = engine.chat_template().unwrap_or_default();
+        let batching = Batching::start(engine, batch, Some(watcher))?;
+        let address = options.address;
+        let app = App {
+            metrics: Metrics::new(batching.clone()),
+            batching,
+            options,
+            heat,
+            format: Format::of_template(&template),
+            shows_tools: template.contains("tools"),
+            started_unix_s: unix_s(),
+            draining: AtomicBool::new(false),
+        };
+        Ok(Self { app: Arc::new(app), listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` is done; then running answers get their time and no new
+    /// ones are taken. `true` when all could be finished.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
+        let routes = router(Arc::clone(&self.app));
+        let graceful = GracefulShutdown::new();
+        let permits = Arc::new(Semaphore::new(self.app.options.limits.connections));
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = accept(&self.listener, &permits) => accepted,
+            };
+            match accepted {
+                Ok((stream, permit)) => self.spawn(stream, permit, &routes, &graceful),
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+        drop(self.listener);
+        self.app.draining.store(true, Relaxed);
+        let drain_time = self.app.options.limits.drain_time;
+        tokio::time::timeout(drain_time, graceful.shutdown()).await.is_ok()
+    }
+
+    fn spawn(
+        &self,
+        stream: TcpStream,
+        permit: OwnedSemaphorePermit,
+        routes: &Router,
+        graceful: &GracefulShutdown,
+    ) {
+        // Answers are small pieces, each wanted at once.
+        let _ = stream.set_nodelay(true);
+        let limits = &self.app.options.limits;
+        let connection = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header_time)
+            .max_headers(limits.headers)
+            .max_buf_size(limits.header_bytes)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            // A client that breaks off or talks nonsense is no error of ours.
+            let _ = connection.await;
+            drop(permit);
+        });
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, permit))
+}
+
+/// Now, in Unix seconds.
+pub(crate) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}

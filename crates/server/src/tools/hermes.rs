@@ -1,0 +1,108 @@
+//! Hermes and Qwen: `<tool_call>{"name": …, "arguments": …}</tool_call>`, any number of
+//! times, text before and between.
+
+use super::marks::{Found, Marks};
+use super::{Call, Said};
+
+const OPEN: &str = "<tool_call>";
+const CLOSE: &str = "</tool_call>";
+
+#[derive(Debug, Default)]
+pub(crate) struct Hermes {
+    marks: Marks,
+    /// The call so far, inside one.
+    inside: Option<String>,
+    called: bool,
+}
+
+impl Hermes {
+    pub(super) fn push(&mut self, text: &str) -> Said {
+        self.marks.push(text);
+        let mut said = Said::default();
+        loop {
+            let wanted = if self.inside.is_some() { [CLOSE] } else { [OPEN] };
+            match (self.marks.next(&wanted), &mut self.inside) {
+                (Found::Mark(text, _), None) => {
+                    self.text(&text, &mut said);
+                    self.inside = Some(String::new());
+                }
+                (Found::Mark(text, _), Some(call)) => {
+                    call.push_str(&text);
+                    self.close(&mut said, CLOSE);
+                }
+                (Found::Text(text), None) => {
+                    self.text(&text, &mut said);
+                    return said;
+                }
+                (Found::Text(text), Some(call)) => {
+                    call.push_str(&text);
+                    return said;
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> Said {
+        let mut said = Said::default();
+        let rest = self.marks.rest();
+        match &mut self.inside {
+            Some(call) => {
+                call.push_str(&rest);
+                self.close(&mut said, "");
+            }
+            None => self.text(&rest, &mut said),
+        }
+        said
+    }
+
+    /// Ends the call inside; what is no call is given back as the text it was.
+    fn close(&mut self, said: &mut Said, end: &str) {
+        let Some(text) = self.inside.take() else { return };
+        match Call::from_text(&text) {
+            Some(call) => {
+                said.calls.push(call);
+                self.called = true;
+            }
+            None => said.text.push_str(&format!("{OPEN}{text}{end}")),
+        }
+    }
+
+    /// Blank lines around calls are not text.
+    fn text(&self, text: &str, said: &mut Said) {
+        if !(self.called && text.trim().is_empty()) {
+            said.text.push_str(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Format::Hermes;
+    use super::super::tests::{call, check};
+    use super::*;
+
+    #[test]
+    fn calls_and_the_text_before_them() {
+        let text = "Let me see.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n</tool_call>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+        let expected = Said {
+            text: "Let me see.\n".into(),
+            calls: vec![call("now", r#"{"zone":"UTC"}"#), call("f", "{}")],
+            ..Said::default()
+        };
+        check(Hermes, text, &expected);
+    }
+
+    #[test]
+    fn a_call_cut_off_or_malformed_is_text() {
+        for text in ["a <tool_call>{\"name\": \"no", "<tool_call>nonsense</tool_call> b", "1 <tool"]
+        {
+            check(Hermes, text, &Said { text: text.into(), ..Said::default() });
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_whole_but_not_closed_counts() {
+        let text = r#"<tool_call>{"name":"f","arguments":"{}"}"#;
+        check(Hermes, text, &Said { calls: vec![call("f", "{}")], ..Said::default() });
+    }
+}

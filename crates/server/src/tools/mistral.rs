@@ -1,0 +1,91 @@
+//! Mistral: after `[TOOL_CALLS]` either a JSON list of calls or `name[ARGS]{…}`.
+
+use super::marks::{Found, Marks};
+use super::{Call, Said};
+use serde_json::Value;
+
+const OPEN: &str = "[TOOL_CALLS]";
+const ARGUMENTS: &str = "[ARGS]";
+
+#[derive(Debug, Default)]
+pub(crate) struct Mistral {
+    marks: Marks,
+    /// Calls, each as written; none yet while text comes.
+    calls: Vec<String>,
+}
+
+impl Mistral {
+    pub(super) fn push(&mut self, text: &str) -> Said {
+        self.marks.push(text);
+        let mut said = Said::default();
+        loop {
+            let (text, opened) = match self.marks.next(&[OPEN]) {
+                Found::Mark(text, _) => (text, true),
+                Found::Text(text) => (text, false),
+            };
+            match self.calls.last_mut() {
+                Some(call) => call.push_str(&text),
+                None => said.text.push_str(&text),
+            }
+            if !opened {
+                return said;
+            }
+            self.calls.push(String::new());
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> Said {
+        let mut said = Said::default();
+        let rest = self.marks.rest();
+        match self.calls.last_mut() {
+            Some(call) => call.push_str(&rest),
+            None => said.text.push_str(&rest),
+        }
+        for written in std::mem::take(&mut self.calls) {
+            match calls(&written) {
+                Some(calls) => said.calls.extend(calls),
+                None => said.text.push_str(&format!("{OPEN}{written}")),
+            }
+        }
+        said
+    }
+}
+
+fn calls(written: &str) -> Option<Vec<Call>> {
+    if let Some((name, arguments)) = written.split_once(ARGUMENTS) {
+        let arguments: Value = serde_json::from_str(arguments.trim()).ok()?;
+        return Some(vec![Call { name: name.trim().into(), arguments: arguments.to_string() }]);
+    }
+    match serde_json::from_str(written.trim()).ok()? {
+        Value::Array(calls) => calls.iter().map(Call::from_json).collect(),
+        call => Some(vec![Call::from_json(&call)?]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Format::Mistral;
+    use super::super::tests::{call, check};
+    use super::*;
+
+    #[test]
+    fn a_list_of_calls() {
+        let text = r#"[TOOL_CALLS][{"name":"f","arguments":{"a":1}},{"name":"g","arguments":{}}]"#;
+        let calls = vec![call("f", r#"{"a":1}"#), call("g", "{}")];
+        check(Mistral, text, &Said { calls, ..Said::default() });
+    }
+
+    #[test]
+    fn names_with_arguments() {
+        let text = r#"Hm. [TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}"#;
+        let calls = vec![call("f", r#"{"a":1}"#), call("g", "{}")];
+        check(Mistral, text, &Said { text: "Hm. ".into(), calls, ..Said::default() });
+    }
+
+    #[test]
+    fn anything_else_is_text() {
+        for text in ["[TOOL", "[TOOL_CALLS]sorry", "plain"] {
+            check(Mistral, text, &Said { text: text.into(), ..Said::default() });
+        }
+    }
+}

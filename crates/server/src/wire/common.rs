@@ -1,0 +1,97 @@
+//! What both ways to ask share.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// How tokens are chosen and when to stop; part of every request.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+pub struct SamplingFields {
+    /// 0 takes the most likely token; 1 when absent.
+    pub temperature: Option<f32>,
+    /// Keep the smallest set of tokens that reaches this probability.
+    pub top_p: Option<f32>,
+    /// Keep tokens at least this times as likely as the best.
+    pub min_p: Option<f32>,
+    /// Keep so many of the most likely tokens; 0 keeps all.
+    pub top_k: Option<u32>,
+    /// -2 to 2: subtracted for any earlier occurrence.
+    pub presence_penalty: Option<f32>,
+    /// -2 to 2: subtracted per earlier occurrence.
+    pub frequency_penalty: Option<f32>,
+    /// Divides logits of earlier tokens; 1 is none.
+    pub repeat_penalty: Option<f32>,
+    /// The same seed gives the same draw.
+    pub seed: Option<i64>,
+    /// How many answers.
+    pub n: Option<u32>,
+    /// Strings that end the answer.
+    pub stop: Option<Stop>,
+    /// Answer in pieces.
+    pub stream: Option<bool>,
+    /// What else a stream tells.
+    pub stream_options: Option<StreamOptions>,
+    /// Not supported: refused when it says anything.
+    #[schema(value_type = Option<Object>)]
+    pub logit_bias: Option<serde_json::Value>,
+    /// Go on past the model's end token.
+    pub ignore_eos: Option<bool>,
+}
+
+/// One stop string or several.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Stop {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+/// What else a stream tells.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+pub struct StreamOptions {
+    /// A last chunk with the token counts.
+    pub include_usage: Option<bool>,
+}
+
+/// Tokens of a request.
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Tokens of all answers.
+    pub completion_tokens: usize,
+    /// Both.
+    pub total_tokens: usize,
+    /// More about the prompt.
+    pub prompt_tokens_details: UsageDetails,
+}
+
+/// More about a prompt's tokens.
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
+pub struct UsageDetails {
+    /// Those computed for an earlier request already.
+    pub cached_tokens: usize,
+}
+
+/// A model that is served.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Model {
+    /// Its name in requests.
+    pub id: String,
+    /// Always `model`.
+    pub object: &'static str,
+    /// When the server loaded it, in Unix seconds.
+    pub created: u64,
+    /// Always `motley`.
+    pub owned_by: &'static str,
+}
+
+/// The models that are served: one.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ModelList {
+    /// Always `list`.
+    pub object: &'static str,
+    /// The models.
+    pub data: Vec<Model>,
+}

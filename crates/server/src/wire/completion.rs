@@ -1,0 +1,86 @@
+//! `/v1/completions`: text to be continued.
+
+use super::{SamplingFields, Usage};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A request to continue text.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct CompletionRequest {
+    /// The served model's name; may be left out.
+    pub model: Option<String>,
+    /// What to continue.
+    pub prompt: CompletionPrompt,
+    /// Most tokens of an answer; 16 when absent, as the API has it.
+    pub max_tokens: Option<u32>,
+    /// Log-probabilities with so many alternatives.
+    pub logprobs: Option<u32>,
+    /// Begin the answer with the prompt.
+    pub echo: Option<bool>,
+    /// Not supported: refused when it is not empty.
+    pub suffix: Option<String>,
+    /// Not supported beyond `n`.
+    pub best_of: Option<u32>,
+    /// How tokens are chosen.
+    #[serde(flatten)]
+    pub sampling: SamplingFields,
+}
+
+/// One prompt or several, as text or as tokens.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum CompletionPrompt {
+    /// One text.
+    Text(String),
+    /// Several texts.
+    Texts(Vec<String>),
+    /// One prompt's tokens.
+    Tokens(Vec<i32>),
+    /// Several prompts' tokens.
+    TokenLists(Vec<Vec<i32>>),
+}
+
+/// The answers; also each chunk of a stream.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CompletionAnswer {
+    /// Names the answer.
+    pub id: String,
+    /// Always `text_completion`.
+    pub object: &'static str,
+    /// Unix seconds.
+    pub created: u64,
+    /// The served model.
+    pub model: String,
+    /// The answers, prompt by prompt.
+    pub choices: Vec<CompletionChoice>,
+    /// Token counts; in a stream only in the last chunk, and only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// One answer, or a piece of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CompletionChoice {
+    /// Which.
+    pub index: usize,
+    /// The text.
+    pub text: String,
+    /// When asked for.
+    pub logprobs: Option<CompletionLogprobs>,
+    /// `stop` or `length`; absent while it goes on.
+    pub finish_reason: Option<&'static str>,
+}
+
+/// Log-probabilities, one entry per token.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct CompletionLogprobs {
+    /// Texts of the tokens.
+    pub tokens: Vec<String>,
+    /// Natural logarithms of their probabilities.
+    pub token_logprobs: Vec<f32>,
+    /// The likeliest alternatives.
+    pub top_logprobs: Vec<BTreeMap<String, f32>>,
+    /// Where each token begins in the text, in bytes.
+    pub text_offset: Vec<usize>,
+}
