@@ -24,6 +24,8 @@ fn main() -> ExitCode {
             commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
         }
         Command::Plan(plan) => commands::plan::run(&motley.global, &plan, columns()),
+        Command::Doctor(doctor) => commands::doctor::run(&motley.global, &doctor, columns()),
+        Command::Calibrate(args) => commands::calibrate::run(&motley.global, &args, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {

@@ -58,21 +58,39 @@ impl ComputeCost {
     /// Fits launch, slope and floor. For every candidate knee `m` among the sample sizes,
     /// `t = launch + per_token · max(n, m)` is linear; the knee with the least error wins.
     pub fn fit(samples: &[ComputeSample]) -> Result<Fit<Self>, FitError> {
+        Self::fit_weighted(samples, |_| 1.0, |residuals| residuals.rms)
+    }
+
+    /// The same with every sample's error counted relative to its time, so that one token and
+    /// a block of hundreds weigh alike: what a plan needs for decode and prefill at once.
+    pub fn fit_relative(samples: &[ComputeSample]) -> Result<Fit<Self>, FitError> {
+        Self::fit_weighted(samples, |s| 1.0 / s.took_us, |residuals| residuals.mean_relative)
+    }
+
+    fn fit_weighted(
+        samples: &[ComputeSample],
+        weight: impl Fn(&ComputeSample) -> f64,
+        error: impl Fn(&Residuals) -> f64,
+    ) -> Result<Fit<Self>, FitError> {
         usable(samples.iter().map(|s| (f64::from(s.tokens), s.took_us)))?;
         let mut knees: Vec<u32> = samples.iter().map(|s| s.tokens).collect();
         knees.sort_unstable();
         knees.dedup();
         // The largest size as a knee would leave the slope without a single sample.
         knees.pop();
-        let fits = knees.into_iter().map(|knee| Self::fit_with_knee(samples, knee));
-        let best = fits.min_by(|a, b| a.residuals.rms.total_cmp(&b.residuals.rms));
+        let fits = knees.into_iter().map(|knee| Self::fit_with_knee(samples, knee, &weight));
+        let best = fits.min_by(|a, b| error(&a.residuals).total_cmp(&error(&b.residuals)));
         best.ok_or(FitError::TooFew { found: 1 })
     }
 
-    fn fit_with_knee(samples: &[ComputeSample], knee: u32) -> Fit<Self> {
-        let rows: Vec<_> =
-            samples.iter().map(|s| vec![1.0, f64::from(s.tokens.max(knee))]).collect();
-        let took: Vec<_> = samples.iter().map(|s| s.took_us).collect();
+    fn fit_with_knee(
+        samples: &[ComputeSample],
+        knee: u32,
+        weight: &impl Fn(&ComputeSample) -> f64,
+    ) -> Fit<Self> {
+        let row = |s: &ComputeSample| vec![weight(s), weight(s) * f64::from(s.tokens.max(knee))];
+        let rows: Vec<_> = samples.iter().map(row).collect();
+        let took: Vec<_> = samples.iter().map(|s| weight(s) * s.took_us).collect();
         let x = nnls(&rows, &took);
         let floor_us = x[1] * f64::from(knee);
         let model = Self { launch_us: x[0], per_token_us: x[1], floor_us };
@@ -106,6 +124,20 @@ mod tests {
             assert!(fit.residuals.worst_relative < 1e-6, "{fit:?}");
             assert!((fit.model.us(500) / truth.us(500) - 1.0).abs() < 1e-6, "{fit:?}");
         }
+    }
+
+    #[test]
+    fn a_relative_fit_keeps_the_smallest_sample() {
+        // Bent upwards: the plain fit gives the first sample up for the last.
+        let sizes = [1u32, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+        let bent = |n: u32| ComputeSample {
+            tokens: n,
+            took_us: 10.0 + f64::from(n) * if n > 16 { 3.0 } else { 2.0 },
+        };
+        let samples = sizes.map(bent);
+        let worst = |fit: Fit<ComputeCost>| fit.residuals.worst_relative;
+        let (plain, relative) = (ComputeCost::fit(&samples), ComputeCost::fit_relative(&samples));
+        assert!(worst(relative.unwrap()) < worst(plain.unwrap()));
     }
 
     #[test]

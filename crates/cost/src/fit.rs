@@ -1,5 +1,7 @@
 //! What a fit reports beside its model. A model without its error is not used (M1).
 
+use serde::{Deserialize, Serialize};
+
 /// A fitted model and how well it fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit<M> {
@@ -10,7 +12,8 @@ pub struct Fit<M> {
 }
 
 /// Error of a model over samples, in microseconds (or joules for energy).
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Residuals {
     /// Number of samples.
     pub samples: usize,

@@ -13,8 +13,10 @@
 //! * [`parallel`]: one expert split over several units (G1).
 //! * [`nnls`]: the non-negative least squares under every fit.
 //! * [`fit`]: what a fit reports beside its model: residuals.
+//! * [`calibration`]: a measured machine as TOML: costs with their errors and where from.
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod compute;
 pub mod derive;
 pub mod energy;
@@ -25,6 +27,7 @@ pub mod power;
 pub mod time;
 pub mod transfer;
 
+pub use calibration::{Calibration, CalibrationError, ExpertCost, WeightLayout};
 pub use compute::{ComputeCost, ComputeSample};
 pub use derive::{Efficiency, ExpertShape};
 pub use energy::{EnergyCost, EnergySample};

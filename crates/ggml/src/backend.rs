@@ -281,7 +281,7 @@ unsafe fn state(backend: *mut Backend) -> *mut State {
     unsafe { (*backend).context.cast() }
 }
 
-fn outcome(status: sys::ggml_status) -> ComputeOutcome {
+pub(crate) fn outcome(status: sys::ggml_status) -> ComputeOutcome {
     match status {
         sys::GGML_STATUS_SUCCESS => ComputeOutcome::Done,
         sys::GGML_STATUS_ABORTED => ComputeOutcome::Aborted,

@@ -94,9 +94,10 @@ pub fn unused_cpu_level() -> Option<String> {
     Some(format!("this CPU has {} but the build does not use it; {hint}", missing.join(", ")))
 }
 
-/// The levels that change speed by tens of percent, if the CPU and system have them.
+/// The levels that change speed by tens of percent, if the CPU and system have them, as
+/// ggml names them.
 #[cfg(target_arch = "x86_64")]
-fn offered_features() -> Vec<&'static str> {
+pub fn offered_features() -> Vec<&'static str> {
     let mut offered = Vec::new();
     if is_x86_feature_detected!("avx2") {
         offered.push("AVX2");
@@ -113,8 +114,9 @@ fn offered_features() -> Vec<&'static str> {
     offered
 }
 
+/// Not known beside x86, where the build follows the CPU.
 #[cfg(not(target_arch = "x86_64"))]
-fn offered_features() -> Vec<&'static str> {
+pub fn offered_features() -> Vec<&'static str> {
     Vec::new()
 }
 
@@ -125,7 +127,7 @@ fn has_amx_int8() -> bool {
     edx & (1 << 24) != 0 && edx & (1 << 25) != 0
 }
 
-fn device() -> sys::ggml_backend_dev_t {
+pub(crate) fn device() -> sys::ggml_backend_dev_t {
     // SAFETY: a lookup in ggml's registry.
     let device = unsafe { sys::ggml_backend_dev_by_type(sys::GGML_BACKEND_DEVICE_TYPE_CPU) };
     assert!(!device.is_null(), "llama.cpp was built without its CPU backend");

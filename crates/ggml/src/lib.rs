@@ -10,21 +10,26 @@
 //! * [`project`]: a small matrix times the hidden rows, for router scores.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
+//! * [`bench`](mod@bench): made experts without a model, for measuring; [`copy`]: copies to a device.
 //! * [`vfile`]: the virtual file llama.cpp loads from.
 //! * [`runtime`], [`model`], [`context`], [`batch`], [`sampler`], [`threadpool`]:
-//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; `log`: its log.
+//!   llama.cpp's own nouns; [`cpu`]: its CPU backend; [`devices`](mod@devices): all it can compute on;
+//!   `log`: its log.
 
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
 
 mod abi;
 pub mod backend;
 pub mod batch;
+pub mod bench;
 pub mod block;
 mod claim;
 mod clone;
 pub mod context;
+pub mod copy;
 pub mod cpu;
 mod device;
+pub mod devices;
 mod log;
 pub mod model;
 pub mod project;
@@ -38,8 +43,11 @@ pub mod vfile;
 
 pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts};
 pub use batch::{Batch, BatchToken};
+pub use bench::{BenchBlock, BenchError, ExpertStack, Layout, StackSpec};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
+pub use copy::DeviceCopy;
+pub use devices::{DeviceInfo, DeviceType, devices};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use project::{ProjectError, Rows};
 pub use runtime::{Runtime, Seam, SeamConflict};

@@ -1,14 +1,17 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take.
+//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take,
+//! `calibrate` what this machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
+mod calibrate;
 mod plan;
 mod sim;
 mod trace;
 
+pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use plan::Plan as PlanArgs;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
@@ -53,6 +56,10 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Show what would go where, and how fast that should be
     Plan(PlanArgs),
+    /// Show what this machine has, what is used of it and what is missing
+    Doctor(Doctor),
+    /// Measure this machine, or record how a model routes
+    Calibrate(Box<Calibrate>),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
     /// Simulate a model on a machine you need not have

@@ -1,6 +1,8 @@
 //! One command, one file.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
+pub(crate) mod doctor;
 pub(crate) mod inspect;
 pub(crate) mod plan;
 pub(crate) mod reproduce;

@@ -1,0 +1,13 @@
+//! `motley-calibrate`: knows this machine. Reads what it has, measures what it costs, and keeps
+//! both for plans. Plans nothing itself.
+//!
+//! Modules, in reading order:
+//! * [`doctor`]: what is there, what is used of it, what is missing and how to get it.
+//! * [`measure`](mod@measure): experts, memory and disk within a time limit, fitted.
+//! * [`library`]: the files calibrations are kept in.
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a driver: it reads the clock and owns threads")]
+
+pub mod doctor;
+pub mod library;
+pub mod measure;

@@ -1,0 +1,136 @@
+//! Where calibrations and profiles are kept: one new file per run, never one over another. The
+//! newest that was made on a processor of this name counts; to go back, remove newer ones.
+//!
+//! ```text
+//! <config>/motley/calibrations/2026-01-31T12-00-00Z.toml
+//! <config>/motley/profiles/<model>-2026-01-31T12-00-00Z.jsonl
+//! ```
+//!
+//! `<config>` is the system's folder for settings (`XDG_CONFIG_HOME`, `~/.config`, …);
+//! `MOTLEY_CONFIG` names another in place of `<config>/motley`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use motley_cost::calibration::{Calibration, CalibrationError};
+
+/// Most names tried when several runs end in one second.
+const MAX_SAME_SECOND: u32 = 100;
+
+/// Why the library cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LibraryError {
+    /// The system tells no home folder.
+    #[error("no folder for settings is known; set MOTLEY_CONFIG")]
+    NoFolder,
+    /// A file or folder cannot be used.
+    #[error("{}: cannot be used", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
+}
+
+/// The folder of this user.
+pub fn folder() -> Result<PathBuf, LibraryError> {
+    if let Some(folder) = std::env::var_os("MOTLEY_CONFIG").filter(|folder| !folder.is_empty()) {
+        return Ok(folder.into());
+    }
+    let strategy = etcetera::choose_base_strategy().map_err(|_| LibraryError::NoFolder)?;
+    Ok(strategy.config_dir().join("motley"))
+}
+
+/// Writes a calibration into a new file below `folder`.
+pub fn save(folder: &Path, calibration: &Calibration) -> Result<PathBuf, LibraryError> {
+    let stem = calibration.provenance.date.replace(':', "-");
+    let (mut file, path) = create(&folder.join("calibrations"), &stem, "toml")?;
+    file.write_all(calibration.to_toml().as_bytes())
+        .map_err(|source| LibraryError::Io { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// A new file `<stem>.<extension>` in `folder`, numbered where that name is taken.
+pub fn create(folder: &Path, stem: &str, extension: &str) -> Result<(File, PathBuf), LibraryError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|source| LibraryError::Io { path: folder.into(), source })?;
+    for number in 1..MAX_SAME_SECOND {
+        let more = if number == 1 { String::new() } else { format!(".{number}") };
+        let path = folder.join(format!("{stem}{more}.{extension}"));
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(LibraryError::Io { path, source }),
+        }
+    }
+    Err(LibraryError::Io { path: folder.into(), source: io::ErrorKind::AlreadyExists.into() })
+}
+
+/// The newest calibration below `folder` made on a processor called `cpu`; unreadable files and
+/// those of other versions are passed over.
+pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, Calibration)> {
+    let entries = std::fs::read_dir(folder.join("calibrations")).ok()?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let read = |path: &PathBuf| read(path).ok().map(|found| (path.clone(), found));
+    paths.iter().rev().filter_map(read).find(|(_, found)| found.provenance.cpu == cpu)
+}
+
+/// Reads one file.
+pub fn read(path: &Path) -> Result<Calibration, LibraryError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| LibraryError::Io { path: path.into(), source })?;
+    Ok(Calibration::parse(&text, &path.display().to_string())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_cost::calibration::{FORMAT_VERSION, Provenance};
+
+    fn made(date: &str, cpu: &str) -> Calibration {
+        let provenance = Provenance {
+            date: date.into(),
+            program: "motley".into(),
+            cpu: cpu.into(),
+            cores: 2,
+            instructions: vec![],
+            load_one_min: None,
+            took_s: 1.0,
+        };
+        Calibration {
+            version: FORMAT_VERSION,
+            provenance,
+            machine: motley_machine::find("this").unwrap(),
+            memory: vec![],
+            disk: None,
+            links: vec![],
+            experts: vec![],
+        }
+    }
+
+    #[test]
+    fn runs_never_overwrite_each_other_and_the_newest_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let old = made("2026-01-31T12:00:00Z", "A");
+        let first = save(root, &old).unwrap();
+        let second = save(root, &old).unwrap();
+        assert_ne!(first, second);
+        save(root, &made("2026-02-01T00:00:00Z", "A")).unwrap();
+        save(root, &made("2026-03-01T00:00:00Z", "B")).unwrap();
+        std::fs::write(root.join("calibrations/2027.toml"), "not one").unwrap();
+        let (path, found) = newest(root, "A").unwrap();
+        assert_eq!(found.provenance.date, "2026-02-01T00:00:00Z");
+        assert!(path.ends_with("calibrations/2026-02-01T00-00-00Z.toml"), "{}", path.display());
+        assert!(newest(root, "C").is_none());
+        assert_eq!(read(&first).unwrap(), old);
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading expert-sized ranges of a file: many in flight, and one alone.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use motley_cost::calibration::DiskCost;
+use motley_cost::{FitError, TransferCost, TransferSample};
+use motley_model::{FileRange, Matrix, Part};
+use motley_store::read::IN_FLIGHT_DEFAULT;
+use motley_store::{
+    Arena, ArenaError, ArenaSpec, Backend, ChooseError, FileMode, Files, FilesError, Piece,
+    Priority, Reader, Request, Tag, choose,
+};
+use tempfile::NamedTempFile;
+
+use super::clock::{Steps, quantile};
+
+/// Sizes of reads that are alone; an expert's matrix lies between.
+const SIZES_BYTES: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
+/// File made where none is given: larger than what a disk keeps in its own cache for long.
+const MADE_BYTES: usize = 128 << 20;
+
+/// Why a disk could not be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskError {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// No way to read works.
+    #[error(transparent)]
+    Choose(#[from] ChooseError),
+    /// No memory to read into.
+    #[error(transparent)]
+    Memory(#[from] ArenaError),
+    /// No file could be made in the folder.
+    #[error("{}: no file of {MADE_BYTES} bytes can be made there", path.display())]
+    Make {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Smaller than the largest probing read.
+    #[error("{}: too small to measure a disk with", path.display())]
+    Small {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Reads failed, so that too few times are left.
+    #[error("{}: too few reads succeeded", path.display())]
+    Fit {
+        /// The file.
+        path: PathBuf,
+        /// Why they cannot be fitted.
+        source: FitError,
+    },
+}
+
+/// Measures the disk below `path`: a file of some size, or a folder in which one is made for
+/// the moment.
+pub fn measure(
+    path: &Path,
+    slice: Duration,
+    seed: u64,
+    steps: &mut Steps<'_>,
+) -> Result<DiskCost, DiskError> {
+    steps.tell("disk: many reads", 0, 3);
+    let made = if path.is_dir() { Some(make(path)?) } else { None };
+    let file = made.as_ref().map_or(path, |made| made.path());
+    let files = Arc::new(Files::open(&[file], FileMode::DirectIfPossible)?);
+    if files.len_bytes(0).is_none_or(|len| len < *SIZES_BYTES.last().unwrap_or(&0)) {
+        return Err(DiskError::Small { path: file.into() });
+    }
+    let choice = choose(&files, IN_FLIGHT_DEFAULT, slice / 2, seed)?;
+    steps.tell("disk: single reads", 1, 3);
+    let mut alone = Alone { files, reader: choice.reader, random: seed | 1 };
+    let samples = alone.samples(slice / 2)?;
+    let fit = TransferCost::fit(&samples)
+        .map_err(|source| DiskError::Fit { path: file.into(), source })?;
+    Ok(DiskCost {
+        what: what(path),
+        direct: choice.chosen.direct,
+        backend: backend_name(choice.chosen.backend).into(),
+        in_flight: choice.chosen.in_flight,
+        gb_per_s: choice.chosen.mb_per_s / 1e3,
+        latency_us: fit.model.latency_us,
+        alone_gb_per_s: 1e-3 / fit.model.per_byte_us.max(1e-9),
+        residuals: fit.residuals,
+    })
+}
+
+fn make(folder: &Path) -> Result<NamedTempFile, DiskError> {
+    let fail = |source| DiskError::Make { path: folder.into(), source };
+    let mut file = NamedTempFile::new_in(folder).map_err(fail)?;
+    // Not zeros: some disks keep those without writing them.
+    let piece: Vec<u8> =
+        (0..1_u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for _ in 0..MADE_BYTES / piece.len() {
+        file.write_all(&piece).map_err(fail)?;
+    }
+    file.as_file().sync_all().map_err(fail)?;
+    Ok(file)
+}
+
+fn what(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.into());
+    match motley_host::disk::of_path(Path::new("/"), &real) {
+        None => String::new(),
+        Some(disk) => match disk.device {
+            Some(device) => format!("{} on {device}", disk.filesystem),
+            None => disk.filesystem,
+        },
+    }
+}
+
+fn backend_name(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Uring => "uring",
+        Backend::Pool => "threads",
+    }
+}
+
+/// Reads one at a time.
+struct Alone {
+    files: Arc<Files>,
+    reader: Reader,
+    random: u64,
+}
+
+impl Alone {
+    fn samples(&mut self, slice: Duration) -> Result<Vec<TransferSample>, DiskError> {
+        let mut samples = Vec::new();
+        for bytes in SIZES_BYTES {
+            let spec = ArenaSpec::for_matrix(bytes as usize, self.files.alignment(), 1);
+            let arena = Arena::new(spec)?;
+            let until = Instant::now() + slice / SIZES_BYTES.len() as u32;
+            let mut times: Vec<f64> = Vec::new();
+            while Instant::now() < until || times.is_empty() {
+                match self.read(&arena, bytes) {
+                    Some(us) => times.push(us),
+                    None => break,
+                }
+            }
+            if !times.is_empty() {
+                samples.push(TransferSample { bytes, took_us: quantile(&mut times, 0.5) });
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Time of one read somewhere in the file; `None` when it fails.
+    fn read(&mut self, arena: &Arena, bytes: u64) -> Option<f64> {
+        let places = self.files.len_bytes(0)? / bytes;
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let offset = (self.random >> 33) % places * bytes;
+        let range = FileRange { file: 0, offset, len_bytes: bytes };
+        let slot = arena.lease()?;
+        let piece = Piece { matrix: Matrix::Gate, part: Part::Weight, range, slot, at_bytes: 0 };
+        let request = Request { tag: Tag(0), priority: Priority::Demand, pieces: vec![piece] };
+        let begin = Instant::now();
+        self.reader.submit([request]);
+        let completion = self.reader.wait(None)?;
+        let us = begin.elapsed().as_secs_f64() * 1e6;
+        completion.outcome.ok().map(|_| us)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_measured_and_a_small_one_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x");
+        let mut quiet = |_: &str, _: f64| {};
+        let mut steps = Steps::new(&mut quiet);
+        std::fs::write(&file, vec![7_u8; 8 << 20]).unwrap();
+        let cost = measure(&file, Duration::from_millis(100), 1, &mut steps).unwrap();
+        assert!(cost.gb_per_s > 0.0 && cost.alone_gb_per_s > 0.0 && cost.latency_us >= 0.0);
+        assert_eq!(cost.residuals.samples, SIZES_BYTES.len());
+        std::fs::write(&file, [0; 4096]).unwrap();
+        let error = measure(&file, Duration::from_millis(10), 1, &mut steps).unwrap_err();
+        assert!(matches!(error, DiskError::Small { .. }), "{error}");
+    }
+}

@@ -1,0 +1,295 @@
+//! Experts on the CPU: every quantisation and layout, one token to hundreds, through ggml's
+//! kernels. Weights come from memory, as they do when a model routes: each run takes other
+//! experts of a stack that no cache holds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use motley_cost::calibration::{ExpertCost, Measured, WeightLayout};
+use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Fit};
+use motley_ggml::{
+    BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions,
+};
+use motley_model::gguf::GgmlType;
+
+use super::MeasureError;
+use super::clock::{Steps, undisturbed_us};
+
+/// Types that are measured; others take the nearest in bits.
+const TYPES: [GgmlType; 5] =
+    [GgmlType::Q4_0, GgmlType::Q4_K, GgmlType::Q8_0, GgmlType::MXFP4, GgmlType::F16];
+/// Tokens of one expert, from decode to a large chunk of prefill.
+const TOKENS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+/// Tokens at which the other shape is tried.
+const OTHER_TOKENS: [u32; 3] = [1, 16, 128];
+/// Width of a hidden row and width between of the fitted experts: a model of 30 B parameters.
+const SHAPE: (u32, u32) = (2048, 768);
+/// The shape that is predicted from it and measured.
+const OTHER_SHAPE: (u32, u32) = (4096, 1024);
+/// Experts of one block while they have few tokens; a token chooses about so many.
+const EXPERTS: u32 = 8;
+/// With more tokens than this, one expert is a block long enough to measure.
+const FEW_TOKENS: u32 = 8;
+/// A run that would take longer than this, and than many slices, is left out.
+const LONG: Duration = Duration::from_millis(500);
+/// Fewest experts of a stack, so that a run and the next share none.
+const LEAST_EXPERTS: u64 = 2 * EXPERTS as u64;
+
+/// Most that starting a block can be of one expert's time; more is noise.
+const MOST_OF_ONE: f64 = 0.2;
+
+/// Costs by type, layout and number of threads; done by `until`, unless a single run takes
+/// longer.
+pub fn measure(
+    runtime: &Runtime,
+    counts: &[u32],
+    stack_bytes: u64,
+    until: Instant,
+    steps: &mut Steps<'_>,
+) -> Result<Vec<ExpertCost>, MeasureError> {
+    let mut pace = Pace::new(counts.len(), until);
+    let mut costs = Vec::new();
+    for ty in TYPES {
+        for layout in [Layout::Plain, Layout::Rearranged] {
+            let bench = Bench { runtime, ty, layout, stack_bytes };
+            match bench.run(counts, &mut pace, steps) {
+                Ok(found) => costs.extend(found),
+                // Not every type has a rearranged form on every CPU.
+                Err(MeasureError::Experts(BenchError::NoLayout { .. })) => {
+                    pace.skip(counts.len());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(costs)
+}
+
+/// What is left to do and until when: slices shrink and grow with it.
+struct Pace {
+    until: Instant,
+    all: usize,
+    done: usize,
+}
+
+impl Pace {
+    fn new(counts: usize, until: Instant) -> Self {
+        Self { until, all: 2 * TYPES.len() * points(counts), done: 0 }
+    }
+
+    /// Time for the next point.
+    fn slice(&mut self) -> Duration {
+        let left = self.until.saturating_duration_since(Instant::now());
+        let slice = left / (self.all - self.done).max(1) as u32;
+        self.done = (self.done + 1).min(self.all);
+        slice
+    }
+
+    fn skip(&mut self, counts: usize) {
+        self.done = (self.done + points(counts)).min(self.all);
+    }
+}
+
+/// Points of one type and layout: a curve and the block's cost per number of threads, and the
+/// other shape.
+fn points(counts: usize) -> usize {
+    counts * (TOKENS.len() + 1) + OTHER_TOKENS.len()
+}
+
+/// One type in one layout.
+struct Bench<'a> {
+    runtime: &'a Runtime,
+    ty: GgmlType,
+    layout: Layout,
+    stack_bytes: u64,
+}
+
+impl Bench<'_> {
+    fn run(
+        &self,
+        counts: &[u32],
+        pace: &mut Pace,
+        steps: &mut Steps<'_>,
+    ) -> Result<Vec<ExpertCost>, MeasureError> {
+        let shape = self.shape(SHAPE);
+        let mut stack = self.stack(SHAPE, pool(counts[0])?)?;
+        let mut costs = Vec::new();
+        for &threads in counts {
+            stack.set_pool(pool(threads)?);
+            steps.tell(&format!("{} experts, {threads} threads", self.ty), pace.done, pace.all);
+            let block_us = block_us(&stack, pace)?;
+            let measured = curve(&stack, block_us, pace)?;
+            costs.push(self.cost(threads, block_us, measured, &shape)?);
+        }
+        drop(stack);
+        if let Some(last) = costs.last_mut() {
+            let (of_fit, of_points) = self.other_shape(last, pace)?;
+            last.other_shape_relative = Some(of_fit);
+            last.other_shape_points_relative = Some(of_points);
+        }
+        Ok(costs)
+    }
+
+    fn shape(&self, (hidden, intermediate): (u32, u32)) -> ExpertShape {
+        ExpertShape::new(hidden, intermediate, self.ty.bits_per_weight())
+    }
+
+    fn stack(
+        &self,
+        (hidden, intermediate): (u32, u32),
+        pool: Arc<Threadpool>,
+    ) -> Result<ExpertStack, MeasureError> {
+        let bytes = self.shape((hidden, intermediate)).bytes.max(1);
+        let experts = self.stack_bytes.div_ceil(bytes).max(LEAST_EXPERTS) as u32;
+        let spec = StackSpec { hidden, intermediate, experts, ty: self.ty, layout: self.layout };
+        Ok(ExpertStack::new(self.runtime, spec, pool)?)
+    }
+
+    fn cost(
+        &self,
+        threads: u32,
+        block_us: f64,
+        measured: Vec<Measured>,
+        shape: &ExpertShape,
+    ) -> Result<ExpertCost, MeasureError> {
+        let sample = |m: &Measured| ComputeSample { tokens: m.tokens, took_us: m.took_us };
+        let samples: Vec<_> = measured.iter().map(sample).collect();
+        let fit = ComputeCost::fit_relative(&samples).unwrap_or_else(|_| single(&samples));
+        let (launch_us, us_per_mb, us_per_mflop) = ExpertCost::rates(&fit, shape);
+        Ok(ExpertCost {
+            quantisation: self.ty.name().into(),
+            bits_per_weight: self.ty.bits_per_weight(),
+            layout: match self.layout {
+                Layout::Plain => WeightLayout::Plain,
+                Layout::Rearranged => WeightLayout::Rearranged,
+            },
+            threads,
+            block_us,
+            launch_us,
+            us_per_mb,
+            us_per_mflop,
+            residuals: fit.residuals,
+            other_shape_relative: None,
+            other_shape_points_relative: None,
+            hidden: SHAPE.0,
+            intermediate: SHAPE.1,
+            measured,
+        })
+    }
+
+    /// Mean relative errors of `cost` on a shape it was not measured with: of the fit, and of
+    /// its points.
+    fn other_shape(&self, cost: &ExpertCost, pace: &mut Pace) -> Result<(f64, f64), MeasureError> {
+        let stack = self.stack(OTHER_SHAPE, pool(cost.threads)?)?;
+        let shape = self.shape(OTHER_SHAPE);
+        let (mut of_fit, mut of_points) = (0.0, 0.0);
+        for tokens in OTHER_TOKENS {
+            let experts = f64::from(experts_for(tokens));
+            let took_us = run_us(&stack, experts_for(tokens), tokens, pace.slice())?;
+            let error = |one: f64| (cost.block_us + experts * one - took_us).abs() / took_us;
+            of_fit += error(cost.compute(&shape).us(tokens));
+            of_points += error(cost.points_us(&shape, tokens));
+        }
+        let count = OTHER_TOKENS.len() as f64;
+        Ok((of_fit / count, of_points / count))
+    }
+}
+
+/// A machine so slow that one size is all that was measured: a cost that ignores the load.
+fn single(samples: &[ComputeSample]) -> Fit<ComputeCost> {
+    let us = samples.first().map_or(0.0, |sample| sample.took_us);
+    Fit { model: ComputeCost::constant(us), residuals: Default::default() }
+}
+
+fn pool(threads: u32) -> Result<Arc<Threadpool>, MeasureError> {
+    Threadpool::new(&ThreadpoolOptions::with_threads(threads))
+        .map(Arc::new)
+        .ok_or(MeasureError::Threads { threads })
+}
+
+/// Fixed cost of one block: what eight experts in one block save over one alone.
+/// `T(1) = block + t`, `T(8) = block + 8 t`. A difference of two times, so noise is bounded.
+fn block_us(stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
+    let slice = pace.slice();
+    let one = run_us(stack, 1, 1, slice / 2)?;
+    let many = run_us(stack, EXPERTS, 1, slice / 2)?;
+    let experts = f64::from(EXPERTS);
+    Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
+}
+
+/// Time of one expert by tokens, the block's share taken off. Stops where a run takes far
+/// longer than its slice.
+fn curve(
+    stack: &ExpertStack,
+    block_us: f64,
+    pace: &mut Pace,
+) -> Result<Vec<Measured>, MeasureError> {
+    let mut measured = Vec::new();
+    for (index, tokens) in TOKENS.into_iter().enumerate() {
+        let slice = pace.slice();
+        let experts = experts_for(tokens);
+        let us = run_us(stack, experts, tokens, slice)?;
+        let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
+        measured.push(Measured { tokens, took_us });
+        let next = Duration::from_secs_f64(2e-6 * us);
+        if next > LONG.max(8 * slice) && index > 2 {
+            pace.done += TOKENS.len() - 1 - index;
+            break;
+        }
+    }
+    Ok(measured)
+}
+
+fn experts_for(tokens: u32) -> u32 {
+    if tokens <= FEW_TOKENS { EXPERTS } else { 1 }
+}
+
+/// Time of an undisturbed block over always other experts of the stack.
+fn run_us(
+    stack: &ExpertStack,
+    experts: u32,
+    tokens: u32,
+    slice: Duration,
+) -> Result<f64, MeasureError> {
+    let block = std::cell::RefCell::new(stack.block(experts, tokens)?);
+    let mut first = 0;
+    if tokens <= FEW_TOKENS {
+        // Wakes the threads; a long run hides that.
+        block.borrow_mut().choose(first);
+        block.borrow_mut().run();
+    }
+    let choose = || {
+        first += experts;
+        block.borrow_mut().choose(first);
+    };
+    Ok(undisturbed_us(slice, choose, || {
+        block.borrow_mut().run();
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_ggml::Seam;
+
+    #[test]
+    fn a_type_is_measured_on_the_real_kernels() {
+        let runtime = Runtime::start(Seam::Registered).unwrap();
+        let bench = Bench {
+            runtime: &runtime,
+            ty: GgmlType::Q4_0,
+            layout: Layout::Plain,
+            stack_bytes: 8 << 20,
+        };
+        let until = Instant::now() + Duration::from_millis(400);
+        let mut pace = Pace::new(1, until);
+        let mut quiet = |_: &str, _: f64| {};
+        let costs = bench.run(&[1], &mut pace, &mut Steps::new(&mut quiet)).unwrap();
+        let cost = &costs[0];
+        assert_eq!((cost.quantisation.as_str(), cost.threads), ("q4_0", 1));
+        assert!(cost.us_per_mflop > 0.0 && cost.measured.len() > 3, "{cost:?}");
+        let (first, last) = (cost.measured[0], *cost.measured.last().unwrap());
+        assert!(first.took_us > 0.0 && last.took_us > first.took_us, "{cost:?}");
+        assert!(cost.other_shape_relative.is_some_and(f64::is_finite), "{cost:?}");
+    }
+}

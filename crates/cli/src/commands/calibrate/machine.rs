@@ -1,0 +1,137 @@
+//! `motley calibrate`: what experts, memory and disk cost on this machine.
+
+use super::new_file;
+use crate::args::{Calibrate, Global};
+use crate::page::{Fact, align_right, facts, percent, table, width_of};
+use anyhow::{Context, Result};
+use comfy_table::presets;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use motley_calibrate::measure::{Wanted, measure};
+use motley_cost::calibration::{Calibration, ExpertCost, WeightLayout};
+use motley_engine::{Runtime, Seam};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// Load at the start, as a share of the cores, above which the figures suffer.
+const BUSY_SHARE: f64 = 0.25;
+
+pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Result<()> {
+    let runtime = Runtime::start(Seam::Registered)?;
+    let wanted = Wanted {
+        budget: Duration::from_secs(args.seconds.into()),
+        threads: global.threads,
+        disk: args.disk.clone().or_else(|| args.model.clone()),
+        program: format!("motley {}", env!("CARGO_PKG_VERSION")),
+        seed: global.seed.into(),
+    };
+    let bar = progress_bar(global.json);
+    let measured = measure(&runtime, &wanted, &mut |what, share| {
+        bar.set_message(what.to_owned());
+        bar.set_position((share * 1000.0) as u64);
+    });
+    bar.finish_and_clear();
+    let measured = measured?;
+    let stem = measured.provenance.date.replace(':', "-");
+    let (mut file, path) = new_file(args.output.as_deref(), "calibrations", &stem, "toml")?;
+    file.write_all(measured.to_toml().as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let mut output = std::io::stdout().lock();
+    if global.json {
+        let report = serde_json::json!({ "file": path, "calibration": measured });
+        writeln!(output, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        write!(output, "{}", render(&measured, &path, width_of(columns)))?;
+    }
+    Ok(())
+}
+
+/// Drawn on a terminal only.
+fn progress_bar(quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template("{wide_bar} {percent}% {msg}")
+        .expect("the template is a constant");
+    ProgressBar::with_draw_target(Some(1000), target).with_style(style)
+}
+
+fn render(measured: &Calibration, path: &Path, width: u16) -> String {
+    let mut page = facts(&summary(measured), width);
+    page += "\n\n";
+    page += &experts(measured, width);
+    page += &format!("\n\n Kept in {}\n", path.display());
+    page
+}
+
+fn summary(measured: &Calibration) -> Vec<Fact> {
+    let run = &measured.provenance;
+    let mut facts = vec![("Processor", format!("{}, {} cores", run.cpu, run.cores))];
+    let rate = |rate: &motley_cost::calibration::MemoryRate| {
+        format!("{:.1} GB/s on {}", rate.gb_per_s, threads(rate.threads))
+    };
+    facts.push(("Memory", measured.memory.iter().map(rate).collect::<Vec<_>>().join(", ")));
+    match &measured.disk {
+        None => facts.push(("Disk", "not measured; give a model or --disk PATH".into())),
+        Some(disk) => {
+            let past = if disk.direct { "direct" } else { "through the page cache" };
+            facts.push((
+                "Disk",
+                format!(
+                    "{}, {past}: {:.2} GB/s with {} reads in flight, alone {:.0} us + {:.2} GB/s",
+                    disk.what, disk.gb_per_s, disk.in_flight, disk.latency_us, disk.alone_gb_per_s
+                ),
+            ));
+        }
+    }
+    for link in &measured.links {
+        let text = format!(
+            "{} to {}: {:.0} us + {:.1} GB/s",
+            link.from, link.to, link.latency_us, link.gb_per_s
+        );
+        facts.push(("Link", text));
+    }
+    facts.push(("Took", format!("{:.0} s", run.took_s)));
+    if let Some(load) = run.load_one_min.filter(|load| *load > BUSY_SHARE * f64::from(run.cores)) {
+        let text = format!("{load:.2} when it began: other work makes these figures too slow");
+        facts.push(("Load", text));
+    }
+    facts
+}
+
+fn threads(threads: u32) -> String {
+    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
+}
+
+/// One row per type and layout with all threads: decode, prefill, and how far to trust it.
+fn experts(measured: &Calibration, width: u16) -> String {
+    let most = measured.experts.iter().map(|cost| cost.threads).max().unwrap_or(1);
+    let mut table = table(width, presets::UTF8_FULL_CONDENSED);
+    table.set_header(["Experts", "Layout", "1 token", "Read", "Compute", "Fit off", "Other shape"]);
+    for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
+        table.add_row(row(cost));
+    }
+    align_right(&mut table, &[2, 3, 4, 5, 6]);
+    let note = "mean errors of the fit, and of the points on another shape";
+    format!("{}\n {}, experts of 2048 × 768; {note}", table.trim_fmt(), threads(most))
+}
+
+fn row(cost: &ExpertCost) -> [String; 7] {
+    let (hidden, intermediate) = (f64::from(cost.hidden), f64::from(cost.intermediate));
+    let bytes = 3.0 * hidden * intermediate * cost.bits_per_weight / 8.0;
+    let flop = 6.0 * hidden * intermediate;
+    let one = cost.measured.first().map_or(0.0, |point| point.took_us);
+    let busiest = cost.measured.last();
+    let compute = busiest.map_or(0.0, |last| f64::from(last.tokens) * flop / last.took_us * 1e-3);
+    let layout = match cost.layout {
+        WeightLayout::Plain => "plain",
+        WeightLayout::Rearranged => "rearranged",
+    };
+    [
+        cost.quantisation.clone(),
+        layout.into(),
+        format!("{one:.0} us"),
+        format!("{:.1} GB/s", bytes / one.max(1e-9) * 1e-3),
+        format!("{compute:.0} Gop/s"),
+        percent(cost.residuals.mean_relative),
+        cost.other_shape_points_relative.map_or_else(String::new, percent),
+    ]
+}

@@ -1,0 +1,269 @@
+//! `motley calibrate MODEL --text …`: how the model routes (N1), and how far one text speaks
+//! for another. The last fifth of every text is held out to check the rest against.
+
+use super::new_file;
+use crate::args::{Calibrate, Global};
+use crate::load::{load, session_options};
+use crate::page::{Fact, facts, percent, width_of};
+use anyhow::{Context, Result, bail, ensure};
+use motley_engine::{Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session};
+use motley_model::ModelSpec;
+use motley_profile::profile::imbalance;
+use motley_profile::{Origin, Overlap, Profile, ProfileBuilder, overlap_at};
+use motley_trace::record::FORMAT_VERSION;
+use motley_trace::{Phase, TraceHeader, Visit};
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::SystemTime;
+
+/// Part of each text that is held out.
+const HELD_OUT: f64 = 0.2;
+/// Sizes of the sets compared, as the source compares them, and a quarter of the experts.
+const TOP: [u16; 2] = [4, 8];
+
+pub(super) fn run(
+    global: &Global,
+    args: &Calibrate,
+    model: &Path,
+    columns: Option<u16>,
+) -> Result<()> {
+    let runtime = Runtime::start(Seam::Registered)?;
+    let engine = load(runtime, model, &args.load, global)?;
+    if !engine.spec().is_moe() {
+        bail!("{}: a dense model has no routing to record", model.display());
+    }
+    let header = header(engine.spec(), model);
+    let recorder = Arc::new(Mutex::new(Recorder::new(&header, &args.text)));
+    let watcher = Box::new(Watcher(Arc::clone(&recorder)));
+    let mut session = engine.watched_session(&session_options(&args.load), watcher)?;
+    for (index, text) in args.text.iter().enumerate() {
+        lock(&recorder).text = index;
+        read_text(&engine, &mut session, args, text, &recorder)?;
+    }
+    drop(session);
+    let recorder = std::mem::replace(&mut *lock(&recorder), Recorder::new(&header, &[]));
+    let profile = recorder.finish(&args.text)?;
+    let stem = format!("{}-{}", file_stem(&profile.header.model), moment().replace(':', "-"));
+    let (file, path) = new_file(args.output.as_deref(), "profiles", &stem, "jsonl")?;
+    let mut writer = BufWriter::new(file);
+    profile
+        .write(&mut writer)
+        .and_then(|()| writer.flush())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    tell(global, &profile, &path, width_of(columns))
+}
+
+/// Reads the beginning of a text, then its held-out end, in pieces that fit the context.
+fn read_text(
+    engine: &Engine,
+    session: &mut Session,
+    args: &Calibrate,
+    path: &Path,
+    recorder: &Arc<Mutex<Recorder>>,
+) -> Result<()> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut tokens = engine.tokenize(&text);
+    tokens.truncate(args.read);
+    let piece = (args.load.context as usize).saturating_sub(args.decode + 1);
+    ensure!(piece > 0, "--context {} leaves no room for text", args.load.context);
+    ensure!(tokens.len() > 8, "{}: too short to learn from", path.display());
+    let held = (tokens.len() as f64 * (1.0 - HELD_OUT)) as usize;
+    for (tokens, held_out) in [(&tokens[..held], false), (&tokens[held..], true)] {
+        for piece in tokens.chunks(piece) {
+            lock(recorder).begin(held_out);
+            session.clear();
+            let generation = Generation {
+                sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+                max_tokens: args.decode,
+                ignore_end: true,
+            };
+            session.generate(piece, &generation, &mut |_| {
+                lock(recorder).phase = Phase::Decode;
+                ControlFlow::Continue(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn header(spec: &ModelSpec, path: &Path) -> TraceHeader {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    TraceHeader {
+        version: FORMAT_VERSION,
+        model: spec.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(stem),
+        layers: spec.layers.len() as u16,
+        experts: spec.experts as u16,
+        k: spec.used as u16,
+    }
+}
+
+/// `2026-01-31T12:00:00Z`.
+fn moment() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+/// A model's name as part of a file's.
+fn file_stem(model: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    model.chars().take(64).map(plain).collect()
+}
+
+struct Watcher(Arc<Mutex<Recorder>>);
+
+impl RoutingWatcher for Watcher {
+    fn on_routed(&mut self, routed: &Routed) {
+        lock(&self.0).on_routed(routed);
+    }
+}
+
+fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
+    recorder.lock().expect("nobody panics with this lock")
+}
+
+/// Counts every visit in all profiles it belongs to.
+struct Recorder {
+    all: ProfileBuilder,
+    learned: ProfileBuilder,
+    held_out: ProfileBuilder,
+    texts: Vec<ProfileBuilder>,
+    text: usize,
+    is_held_out: bool,
+    phase: Phase,
+    visit: Visit,
+    last_layer: Option<u32>,
+}
+
+impl Recorder {
+    fn new(header: &TraceHeader, texts: &[PathBuf]) -> Self {
+        let builder = || ProfileBuilder::new(header);
+        Self {
+            all: builder(),
+            learned: builder(),
+            held_out: builder(),
+            texts: texts.iter().map(|_| builder()).collect(),
+            text: 0,
+            is_held_out: false,
+            phase: Phase::Prefill,
+            visit: Visit::default(),
+            last_layer: None,
+        }
+    }
+
+    /// A piece of text begins.
+    fn begin(&mut self, held_out: bool) {
+        (self.phase, self.is_held_out) = (Phase::Prefill, held_out);
+    }
+
+    fn on_routed(&mut self, routed: &Routed) {
+        // Layers rise within a pass, so one that does not begins the next.
+        if self.last_layer.is_some_and(|last| routed.layer <= last) {
+            self.visit.pass += 1;
+        }
+        self.last_layer = Some(routed.layer);
+        if routed.tokens() == 0 {
+            return;
+        }
+        self.visit.layer = routed.layer as u16;
+        self.visit.phase = self.phase;
+        self.visit.positions = (0..routed.tokens() as u32).collect();
+        self.visit.experts = routed.experts.iter().map(|&expert| expert as u16).collect();
+        self.all.observe(&self.visit);
+        let part = if self.is_held_out { &mut self.held_out } else { &mut self.learned };
+        part.observe(&self.visit);
+        self.texts[self.text].observe(&self.visit);
+    }
+
+    /// The profile of everything, with how far its parts agree.
+    fn finish(self, paths: &[PathBuf]) -> Result<Profile> {
+        let names: Vec<String> = paths.iter().map(|path| crate::page::file_name(path)).collect();
+        let origin = |sources: Vec<String>| Origin {
+            sources,
+            written_by: format!("motley {}", env!("CARGO_PKG_VERSION")),
+            date: moment().split('T').next().unwrap_or_default().to_owned(),
+            ..Origin::default()
+        };
+        let learned = self.learned.finish(origin(names.clone()));
+        let held_out = self.held_out.finish(origin(vec!["the held-out fifth".into()]));
+        let texts: Vec<Profile> = self
+            .texts
+            .into_iter()
+            .zip(&names)
+            .map(|(b, n)| b.finish(origin(vec![n.clone()])))
+            .collect();
+        let mut profile = self.all.finish(origin(names));
+        let mut overlaps = compare(&learned, &held_out)?;
+        for other in texts.iter().skip(1) {
+            overlaps.extend(compare(&texts[0], other)?);
+        }
+        profile.header.overlaps = overlaps;
+        Ok(profile)
+    }
+}
+
+/// Overlap@K of both phases at every size.
+fn compare(one: &Profile, other: &Profile) -> Result<Vec<Overlap>> {
+    let quarter = one.header.experts / 4;
+    let sizes = TOP.into_iter().chain((!TOP.contains(&quarter)).then_some(quarter));
+    let sizes: Vec<u16> = sizes.filter(|k| (1..one.header.experts).contains(k)).collect();
+    let mut found = Vec::new();
+    for phase in [Phase::Prefill, Phase::Decode] {
+        for &k in &sizes {
+            found.push(overlap_at(one, other, phase, k)?);
+        }
+    }
+    Ok(found)
+}
+
+fn tell(global: &Global, profile: &Profile, path: &Path, width: u16) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    if global.json {
+        let imbalances: Vec<_> = profile.visited().map(|layer| imbalance(&layer.both())).collect();
+        let report = serde_json::json!({
+            "file": path, "profile": profile.header, "imbalance": imbalances,
+        });
+        writeln!(output, "{}", serde_json::to_string(&report)?)?;
+        return Ok(());
+    }
+    writeln!(output, "{}\n\n Kept in {}", facts(&summary(profile), width), path.display())?;
+    Ok(())
+}
+
+fn summary(profile: &Profile) -> Vec<Fact> {
+    let origin = &profile.header.origin;
+    let mut facts = vec![
+        ("Model", profile.header.model.clone()),
+        (
+            "Texts",
+            format!(
+                "{}: {} tokens read, {} decoded",
+                origin.sources.join(", "),
+                origin.prefill_tokens,
+                origin.decode_tokens
+            ),
+        ),
+        (
+            "Imbalance",
+            format!(
+                "busiest expert over the mean: {:.2} in prefill, {:.2} in decode (layers' mean)",
+                profile.mean_imbalance(Phase::Prefill),
+                profile.mean_imbalance(Phase::Decode)
+            ),
+        ),
+    ];
+    for overlap in &profile.header.overlaps {
+        let phase = if overlap.phase == Phase::Prefill { "prefill" } else { "decode" };
+        facts.push((
+            "Overlap",
+            format!(
+                "top {} in {phase}, {} shared with {}",
+                overlap.k,
+                percent(overlap.mean),
+                overlap.against
+            ),
+        ));
+    }
+    facts
+}
