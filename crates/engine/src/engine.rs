@@ -178,6 +178,11 @@ impl Engine {
         self.pools.decode.threads()
     }
 
+    /// Whether sessions read experts from disk as they are needed.
+    pub fn streams(&self) -> bool {
+        self.options.loading == Loading::OnDemand && self.spec.is_moe()
+    }
+
     /// (read, skipped) tensor bytes while loading; `None` when llama.cpp mapped the file.
     pub fn load_reads(&self) -> Option<(u64, u64)> {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
@@ -194,8 +199,7 @@ impl Engine {
         options: &SessionOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
-        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
-        let streaming = if streamed { Some(self.streaming(options)?) } else { None };
+        let streaming = if self.streams() { Some(self.streaming(options)?) } else { None };
         let figures = Arc::<SharedFigures>::default();
         let drive = Drive::new(streaming, watcher, Arc::clone(&figures));
         Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, figures)
@@ -228,6 +232,7 @@ impl Engine {
             streaming,
             prefill: stats.prefill,
             decode: stats.decode,
+            sampling_s: stats.sampling_time.as_secs_f64(),
         }
     }
 

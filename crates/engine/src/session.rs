@@ -6,7 +6,8 @@ use crate::experts::ExpertsError;
 use crate::figures::{SharedFigures, StreamFigures};
 use crate::sampling::Sampling;
 use motley_ggml::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, SeamCounts,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, Sampler,
+    SeamCounts,
 };
 use motley_plan::budget::{SessionShape, TooLittleMemory};
 use motley_trace::PhaseRecord;
@@ -116,6 +117,8 @@ pub struct SessionStats {
     pub decode_tokens: u64,
     /// Time spent on them.
     pub decode_time: Duration,
+    /// Time spent choosing tokens, in neither of the others.
+    pub sampling_time: Duration,
     /// What went through the seam.
     pub seam: SeamCounts,
     /// What streaming did, when experts are read on demand.
@@ -225,7 +228,7 @@ impl Session {
         prompt.iter().for_each(|&token| sampler.accept(token));
         self.prefill(prompt)?;
         for produced in 1..=generation.max_tokens {
-            let token = sampler.sample(&self.context, -1);
+            let token = self.choose(&mut sampler);
             if self.context.model().is_end(token) && !generation.ignore_end {
                 return Ok(Finish::End);
             }
@@ -239,6 +242,14 @@ impl Session {
             self.decode(token)?;
         }
         Ok(Finish::Length)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn choose(&mut self, sampler: &mut Sampler) -> i32 {
+        let start = Instant::now();
+        let token = sampler.sample(&self.context, -1);
+        self.stats.sampling_time += start.elapsed();
+        token
     }
 
     /// Forgets everything after the first `tokens` tokens; `false` when this

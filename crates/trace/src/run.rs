@@ -32,6 +32,9 @@ pub struct RunRecord {
     pub prefill: PhaseRecord,
     /// Passes of single tokens.
     pub decode: PhaseRecord,
+    /// Choosing tokens, in neither phase's time.
+    #[serde(default)]
+    pub sampling_s: f64,
 }
 
 /// How experts were streamed.
@@ -94,7 +97,7 @@ impl PhaseRecord {
         ratio(self.tokens as f64, self.time_s)
     }
 
-    /// Time outside the blocks: attention, norms, routers, the output head, sampling.
+    /// Time outside the blocks: attention, norms, routers, the output head.
     pub fn dense_s(&self) -> f64 {
         (self.time_s - self.blocks_s).max(0.0)
     }
@@ -191,6 +194,9 @@ impl RunRecord {
                 return Err(RunError::Time { phase });
             }
         }
+        if !(record.sampling_s.is_finite() && record.sampling_s >= 0.0) {
+            return Err(RunError::Time { phase: "sampling" });
+        }
         Ok(record)
     }
 }
@@ -229,6 +235,7 @@ mod tests {
             streaming: None,
             prefill: PhaseRecord::default(),
             decode,
+            sampling_s: 0.0,
         }
     }
 

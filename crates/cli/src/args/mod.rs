@@ -1,5 +1,5 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take,
+//! `plan` holds what planning takes, `explain` what explaining takes, `sim` what the simulator takes, `trace` what traces take,
 //! `calibrate` what this machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -7,11 +7,13 @@ use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
 mod calibrate;
+mod explain;
 mod plan;
 mod sim;
 mod trace;
 
 pub(crate) use calibrate::{Calibrate, Doctor};
+pub(crate) use explain::Explain;
 pub(crate) use plan::Plan as PlanArgs;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Show what would go where, and how fast that should be
     Plan(PlanArgs),
+    /// Show where the time of a run went, and what would have made it faster
+    Explain(Explain),
     /// Show what this machine has, what is used of it and what is missing
     Doctor(Doctor),
     /// Measure this machine, or record how a model routes
@@ -88,6 +92,9 @@ pub(crate) struct Run {
     /// Write where the time went, and what was hit and read, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
+    /// Do not keep this run for `motley explain`
+    #[arg(long)]
+    pub(crate) no_record: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod plan;
 pub(crate) mod reproduce;

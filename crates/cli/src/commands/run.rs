@@ -1,6 +1,7 @@
 //! `motley run`: streams a continuation, or chats when no prompt is given.
 
 use crate::args::{Global, Run};
+use crate::last::{self, LastRun, write_record};
 use crate::load::{load, sampling, session_options};
 use anyhow::{Context, Result};
 use motley_engine::{
@@ -10,7 +11,6 @@ use motley_engine::{
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -19,7 +19,8 @@ use std::time::Duration;
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     let engine = load(runtime, &run.model, &run.load, global)?;
-    let mut session = engine.session(&session_options(&run.load))?;
+    let last = LastRun::start(&engine, &run.model, !run.no_record);
+    let mut session = last::session(&engine, &session_options(&run.load), last.as_ref())?;
     let generation = Generation {
         sampling: sampling(&run.sampling, global.seed),
         max_tokens: run.tokens,
@@ -29,13 +30,10 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         Some(prompt) => complete(global, &engine, &mut session, prompt, &generation)?,
         None => chat(global, &engine, &mut session, &generation)?,
     }
+    if let Some(last) = last {
+        last.finish(&engine, &session);
+    }
     run.stats.as_ref().map_or(Ok(()), |path| write_record(path, &engine, &session))
-}
-
-/// Writes the figures of a session for `sim`, `explain` and people.
-pub(crate) fn write_record(path: &Path, engine: &Engine, session: &Session) -> Result<()> {
-    let text = serde_json::to_string_pretty(&engine.record(session))?;
-    std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn complete(

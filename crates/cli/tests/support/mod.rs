@@ -54,7 +54,10 @@ pub(crate) fn job(model: &Path, way: Way) -> Value {
 
 /// Runs `motley` with `args`.
 pub(crate) fn motley(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_motley")).args(args).output().expect("motley starts")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+    // The user's own last run stays as it is.
+    command.env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    command.args(args).output().expect("motley starts")
 }
 
 /// Runs a job; its outcome.
