@@ -119,7 +119,9 @@ mod tests {
         assert_eq!(breath.observe(Nanos(SECOND), stalled(0.2)), Some(87));
         let refaults = Pressure { refaults: 5000, ..Pressure::default() };
         assert_eq!(breath.observe(Nanos(2 * SECOND), refaults), Some(76));
-        (3..60).for_each(|second| drop(breath.observe(Nanos(second * SECOND), stalled(1.0))));
+        for second in 3..60 {
+            breath.observe(Nanos(second * SECOND), stalled(1.0));
+        }
         assert_eq!(breath.slots(), 10);
         assert_eq!(breath.observe(Nanos(60 * SECOND), stalled(1.0)), None, "no change, no word");
     }
@@ -131,7 +133,9 @@ mod tests {
         assert_eq!(breath.observe(Nanos(2 * SECOND), stalled(0.0)), None, "not calm for long");
         assert_eq!(breath.observe(Nanos(3 * SECOND), stalled(0.01)), Some(91));
         assert_eq!(breath.observe(Nanos(4 * SECOND), stalled(0.0)), None);
-        (5..60).for_each(|second| drop(breath.observe(Nanos(second * SECOND), stalled(0.0))));
+        for second in 5..60 {
+            breath.observe(Nanos(second * SECOND), stalled(0.0));
+        }
         assert_eq!(breath.slots(), 100);
     }
 

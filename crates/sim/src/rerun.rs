@@ -3,17 +3,20 @@
 //! much its answers to "what if" are worth.
 
 use motley_cost::{ComputeCost, TransferCost};
+use motley_sched::cache::belady::Belady;
 use motley_sched::cache::choice::UnknownPolicy;
-use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
+use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::prefetch::choice::UnknownPrefetcher;
 use motley_sched::strategy::OnDemand;
 use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
+use serde::Serialize;
 
 use crate::drive::{DriveError, drive};
 use crate::foresight::ForesightParams;
 use crate::outcome::Outcome;
+use crate::replay::replay;
 use crate::spans::Spans;
 use crate::world::{DenseCost, Truth, World};
 
@@ -121,6 +124,32 @@ impl Rerun {
         let world = World::new(decode, self.decode.dense).with_prefill(prefill);
         let mut world = world.with_foresight(foresight);
         Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
+    }
+}
+
+/// Share of the decoded tokens' experts a policy had at hand, without guesses.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PolicyHits {
+    /// Its name; `belady` is the bound no policy passes.
+    pub policy: String,
+    /// The share.
+    pub hit_rate: f64,
+}
+
+impl Rerun {
+    /// Every policy with this run's slots, on the whole trace from an empty cache. Router scores
+    /// are not in the trace, so `mrs` goes by the chosen experts here.
+    pub fn policies(&self, trace: &Trace) -> Result<Vec<PolicyHits>, RerunError> {
+        let online = PolicyChoice::ALL.map(|choice| (choice.name(), choice.build(&trace.header)));
+        let bound = Belady::new(trace).map(|bound| ("belady", Box::new(bound) as _));
+        let all = online.into_iter().chain(bound);
+        all.map(|(name, policy): (&str, Box<dyn CachePolicy>)| {
+            let capacity = Capacity::Global { slots: self.cache_slots };
+            let mut cache = ExpertCache::new(trace.header.grid(), capacity, policy);
+            let counts = replay(&mut trace.source(), &mut cache, 0).map_err(DriveError::Trace)?;
+            Ok(PolicyHits { policy: name.to_owned(), hit_rate: counts.decode.rate() })
+        })
+        .collect()
     }
 }
 
@@ -256,6 +285,15 @@ mod tests {
         let faster = PhaseCosts { disk: TransferCost::new(0.0, 4.0), ..rerun.decode };
         assert!(speed(&Rerun { cache_slots: 64, ..rerun.clone() }) > as_it_was);
         assert!(speed(&Rerun { decode: faster, ..rerun.clone() }) > as_it_was);
+    }
+
+    #[test]
+    fn no_policy_passes_the_bound() {
+        let policies = Rerun::of(&record()).unwrap().policies(&trace()).unwrap();
+        let bound = policies.last().expect("the bound is last");
+        assert_eq!(bound.policy, "belady");
+        assert_eq!(policies.len(), PolicyChoice::ALL.len() + 1);
+        assert!(policies.iter().all(|p| p.hit_rate <= bound.hit_rate && p.hit_rate > 0.0));
     }
 
     #[test]

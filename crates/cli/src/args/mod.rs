@@ -1,6 +1,6 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan` holds what planning takes, `explain` what explaining takes, `sim` what the simulator takes, `trace` what traces take,
-//! `calibrate` what this machine's commands take.
+//! `plan`, `explain` and `tune` hold what those commands take, `sim` what the simulator takes,
+//! `trace` what traces take, `calibrate` what this machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};

@@ -110,8 +110,8 @@ fn experts(measured: &Calibration, width: u16) -> String {
         table.add_row(row(cost));
     }
     align_right(&mut table, &[2, 3, 4, 5, 6]);
-    let note = "mean errors of the fit, and of the points on another shape";
-    format!("{}\n {}, experts of 2048 × 768; {note}", table.trim_fmt(), threads(most))
+    let note = "Mean errors: of the fit, and of the points on another shape.";
+    format!("{}\n {}, experts of 2048 × 768.\n {note}", table.trim_fmt(), threads(most))
 }
 
 fn row(cost: &ExpertCost) -> [String; 7] {
@@ -134,4 +134,58 @@ fn row(cost: &ExpertCost) -> [String; 7] {
         percent(cost.residuals.mean_relative),
         cost.other_shape_points_relative.map_or_else(String::new, percent),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_cost::calibration::{FORMAT_VERSION, Measured, MemoryRate, Provenance};
+
+    fn measured() -> Calibration {
+        let expert = ExpertCost {
+            quantisation: "mxfp4".into(),
+            bits_per_weight: 4.25,
+            layout: WeightLayout::Rearranged,
+            threads: 128,
+            block_us: 4.0,
+            launch_us: 2.0,
+            us_per_mb: 50.0,
+            us_per_mflop: 8.0,
+            residuals: Default::default(),
+            other_shape_relative: Some(0.07),
+            other_shape_points_relative: Some(0.04),
+            hidden: 2048,
+            intermediate: 768,
+            measured: vec![
+                Measured { tokens: 1, took_us: 250.6 },
+                Measured { tokens: 512, took_us: 24_000.0 },
+            ],
+        };
+        Calibration {
+            version: FORMAT_VERSION,
+            provenance: Provenance {
+                date: "2026-01-31T12:00:00Z".into(),
+                program: "motley".into(),
+                cpu: "Intel(R) Xeon(R) Platinum 8592+ with a long name".into(),
+                cores: 128,
+                instructions: vec![],
+                load_one_min: Some(64.0),
+                took_s: 45.0,
+            },
+            machine: motley_machine::find("this").expect("a ready machine"),
+            memory: [1, 64, 128].map(|threads| MemoryRate { threads, gb_per_s: 301.5 }).to_vec(),
+            disk: None,
+            links: vec![],
+            experts: vec![expert],
+        }
+    }
+
+    #[test]
+    fn the_page_fits_eighty_columns_and_says_when_others_were_busy() {
+        let page = render(&measured(), Path::new("x.toml"), 80);
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        for text in ["251 us", "10.0 GB/s", "201 Gop/s", "4.0 %", "64.00 when it began"] {
+            assert!(page.contains(text), "{text} in\n{page}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_sim::Outcome;
 use motley_sim::outcome::PhaseOutcome;
-use motley_sim::rerun::{Rerun, check_pair};
+use motley_sim::rerun::{PolicyHits, Rerun, check_pair};
 use motley_trace::{PhaseRecord, RunRecord};
 use serde::Serialize;
 use std::path::Path;
@@ -25,8 +25,9 @@ pub(super) fn run(
     let record = RunRecord::parse(&text).with_context(name)?;
     let trace = read(trace)?;
     check_pair(&record, &trace)?;
-    let outcome = Rerun::of(&record)?.run(&trace, None)?;
-    let compared = Compared::new(&record, &outcome);
+    let rerun = Rerun::of(&record)?;
+    let outcome = rerun.run(&trace, None)?;
+    let compared = Compared::new(&record, &outcome, rerun.policies(&trace)?);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&compared)?);
     } else {
@@ -43,6 +44,8 @@ struct Compared {
     decode: Speed,
     /// (real, simulated) share of routed experts that were at hand.
     hit_rate: (f64, f64),
+    /// What policies would have had at hand in decode with these slots, without guesses.
+    policies: Vec<PolicyHits>,
 }
 
 #[derive(Serialize)]
@@ -78,13 +81,14 @@ impl Speed {
 }
 
 impl Compared {
-    fn new(record: &RunRecord, outcome: &Outcome) -> Self {
+    fn new(record: &RunRecord, outcome: &Outcome, policies: Vec<PolicyHits>) -> Self {
         let both = record.prefill.plus(&record.decode);
         Self {
             model: record.model.clone(),
             prefill: Speed::new(&record.prefill, &outcome.prefill),
             decode: Speed::new(&record.decode, &outcome.decode),
             hit_rate: (both.hit_rate(), outcome.hit_rate()),
+            policies,
         }
     }
 
@@ -95,12 +99,17 @@ impl Compared {
         speeds.add_row(self.decode.row("decode"));
         align_right(&mut speeds, &[1, 2, 3, 4]);
         let (real, simulated) = self.hit_rate;
+        let hits = self.policies.iter();
+        let hits: Vec<String> =
+            hits.map(|p| format!("{} {:.1} %", p.policy, 100.0 * p.hit_rate)).collect();
         format!(
-            " {}, with the costs measured in the run\n{}\n Experts at hand: {:.1} % real, {:.1} % simulated",
+            " {}, with the costs measured in the run\n{}\n Experts at hand: {:.1} % real, {:.1} % simulated\n \
+             In decode, without guesses: {}",
             printable(&self.model),
             speeds.trim_fmt(),
             100.0 * real,
             100.0 * simulated,
+            hits.join(", "),
         )
     }
 }
