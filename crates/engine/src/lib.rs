@@ -4,6 +4,8 @@
 //! Modules, in reading order:
 //! * [`engine`]: loading, vocabulary, sessions.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
+//! * [`cores`]: sets of threads for both phases; `crowd`: fewer while others take the cores.
+//! * [`mod@tune`]: choices of cores measured on a live session.
 //! * `drive`: what happens to each routed-expert block.
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
@@ -18,6 +20,8 @@
 #![forbid(unsafe_code)]
 
 pub mod chat;
+pub mod cores;
+mod crowd;
 mod drive;
 pub mod engine;
 mod experts;
@@ -30,8 +34,10 @@ pub mod sampling;
 pub mod session;
 pub mod streaming;
 pub mod text;
+pub mod tune;
 
 pub use chat::{ChatError, ChatMessage};
+pub use cores::{MachineCores, ThreadSet, ThreadSets};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use figures::StreamFigures;
 pub use foresight::Foreseen;
@@ -47,3 +53,4 @@ pub use session::{
 };
 pub use streaming::StreamingOptions;
 pub use text::TextStream;
+pub use tune::{Tuned, tune};

@@ -47,6 +47,9 @@ pub struct StreamingRecord {
     pub prefetch: String,
     /// Experts that could stay.
     pub cache_slots: u32,
+    /// The fewest that could, while memory was scarce.
+    #[serde(default)]
+    pub cache_slots_least: Option<u32>,
     /// Slots beside them.
     pub staging_slots: u16,
     /// Of those, slots guesses could hold.

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Cells of the bars beside parts.
-const BAR_CELLS: usize = 20;
+const BAR_CELLS: usize = 12;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Explain, columns: Option<u16>) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Explain, columns: Option<u16>) -> Resu
     let record = read_record(&source.record)?;
     let (trace, note) = source.trace(&record)?;
     let calibration = library::of_this_machine().map(|(_, found)| found);
-    let rate = calibration.as_ref().and_then(|found| memory_rate(found, record.threads));
+    let rate = calibration.as_ref().and_then(|found| found.memory_gb_per_s(record.threads));
     let scaling = calibration.as_ref().map(scaling).unwrap_or_default();
     let explained = Explained {
         prefill: PhaseParts::prefill(&record, rate),
@@ -101,12 +101,6 @@ fn read_record(path: &Path) -> Result<RunRecord> {
     RunRecord::parse(&text).with_context(name)
 }
 
-/// The memory's measured rate with that many threads, or the nearest number below.
-fn memory_rate(calibration: &Calibration, threads: u32) -> Option<f64> {
-    let fits = calibration.memory.iter().filter(|rate| rate.threads <= threads);
-    fits.max_by_key(|rate| rate.threads).map(|rate| rate.gb_per_s)
-}
-
 /// How fast experts are computed for one token, by threads: the mean over measured types.
 fn scaling(calibration: &Calibration) -> Scaling {
     let mut counts: Vec<u32> = calibration.experts.iter().map(|cost| cost.threads).collect();
@@ -173,6 +167,10 @@ impl Explained {
             let kept = streaming.cache_slots;
             let ways = format!("{}, prefetch {}", streaming.policy, streaming.prefetch);
             facts.push(("Experts", format!("{kept} stay ({ways}), {} at hand", percent(hits))));
+            if let Some(least) = streaming.cache_slots_least.filter(|least| *least < kept) {
+                let why = "memory was scarce, which a replay does not know";
+                facts.push(("", format!("at times only {least}: {why}")));
+            }
             let disk = self.record.decode.plus(&self.record.prefill);
             let rate = disk.disk_bytes_per_s() / 1e9;
             let busy = percent(disk.disk_busy_share());
@@ -186,7 +184,7 @@ impl Explained {
 
     fn times(&self, width: u16) -> String {
         let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
-        rows.set_header(["Time", "prefill ms", "of it", "", "decode ms/token", "of it"]);
+        rows.set_header(["Time", "prefill ms", "of it", "decode", "ms/token", "of it"]);
         for part in Part::ALL {
             let (prompt, single) = (self.prefill.seconds(part), self.decode.seconds(part));
             if prompt + single <= 0.0 {

@@ -2,7 +2,7 @@
 
 use crate::args::{Global, Run};
 use crate::last::{self, LastRun, write_record};
-use crate::load::{load, sampling, session_options};
+use crate::load::{load, sampling, session_options, with_plan};
 use anyhow::{Context, Result};
 use motley_engine::{
     ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, StreamFigures,
@@ -18,9 +18,10 @@ use std::time::Duration;
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, &run.model, &run.load, global)?;
+    let settings = with_plan(&run.load, &run.model)?;
+    let engine = load(runtime, &run.model, &settings, global)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
-    let mut session = last::session(&engine, &session_options(&run.load), last.as_ref())?;
+    let mut session = last::session(&engine, &session_options(&settings), last.as_ref())?;
     let generation = Generation {
         sampling: sampling(&run.sampling, global.seed),
         max_tokens: run.tokens,
@@ -162,7 +163,16 @@ fn figures(stats: &SessionStats) -> String {
         stats.decode_tokens,
         rate(stats.decode_tokens, stats.decode_time),
         stats.seam.blocks,
-    ) + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
+    ) + &changes(stats)
+        + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
+}
+
+/// How often other programs made decode go on with fewer or more threads.
+fn changes(stats: &SessionStats) -> String {
+    match stats.thread_changes {
+        0 => String::new(),
+        changes => format!(", threads changed {changes} times"),
+    }
 }
 
 /// What streaming did: hits, bytes per token, how busy the disk was, waiting.

@@ -43,7 +43,7 @@ impl Part {
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense layers",
-            Self::Compute => "experts, arithmetic",
+            Self::Compute => "experts, compute",
             Self::Memory => "experts, memory",
             Self::Disk => "waiting for disk",
             Self::Transfer => "transfer",

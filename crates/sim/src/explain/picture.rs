@@ -75,7 +75,7 @@ fn bar(out: &mut Canvas, name: &str, gain: f64, most: f64) {
     out.text(16.0, out.y + 17.0, "label", name);
     let width = BAR_PX * gain.max(0.0) / most;
     out.rect(LEFT_PX, width, if gain >= 1.0 { "#2ca02c" } else { "#b0b0b0" });
-    out.text(LEFT_PX + width + 8.0, out.y + 17.0, "label", &format!("{gain:.2} ×"));
+    out.text(LEFT_PX + BAR_PX + 8.0, out.y + 17.0, "label", &format!("{gain:.2} ×"));
     out.y += ROW_PX;
 }
 

@@ -358,6 +358,7 @@ mod tests {
                 policy: "lru".into(),
                 prefetch: "none".into(),
                 cache_slots: 16,
+                cache_slots_least: None,
                 staging_slots: 1,
                 prefetch_slots: 0,
                 loads_in_flight: 64,
