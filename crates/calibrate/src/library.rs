@@ -83,6 +83,11 @@ pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, Calibration)> {
     paths.iter().rev().filter_map(read).find(|(_, found)| found.provenance.cpu == cpu)
 }
 
+/// The newest calibration of this machine in this user's folder.
+pub fn of_this_machine() -> Option<(PathBuf, Calibration)> {
+    newest(&folder().ok()?, &motley_host::cpu_name::read(Path::new("/")).unwrap_or_default())
+}
+
 /// Reads one file.
 pub fn read(path: &Path) -> Result<Calibration, LibraryError> {
     let text = std::fs::read_to_string(path)

@@ -2,20 +2,27 @@
 //! line that says what was chosen.
 
 use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
+use crate::planned::{self, Wanted, everything, expected};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use motley_calibrate::library;
+use motley_calibrate::tuning::{Subject, Threads, newest};
 use motley_engine::{
-    Engine, EngineOptions, Loading, Runtime, Sampling, SessionOptions, StreamingOptions,
-    machine_memory, unused_cpu_level,
+    Engine, EngineOptions, Loading, MachineCores, Runtime, Sampling, SessionOptions,
+    StreamingOptions, ThreadSet, ThreadSets, machine_memory, unused_cpu_level,
 };
 use motley_model::{ModelSpec, Sizes};
 use motley_plan::budget::{Budget, BudgetReason};
+use motley_plan::cores::CoreSet;
+use motley_plan::{CorePlan, Plan, Regime};
 use std::path::Path;
 
 /// Where weights will live, and why: decided before anything is loaded.
 pub(crate) struct Residence {
     pub(crate) loading: Loading,
     pub(crate) memory_bytes: Option<u64>,
+    /// Cores a plan names.
+    cores: Option<ThreadSets>,
     why: String,
 }
 
@@ -24,7 +31,8 @@ impl Residence {
     /// machine can give, and streamed within that when not (M3).
     pub(crate) fn choose(spec: &ModelSpec, load: &LoadArgs, memory: Option<u64>) -> Result<Self> {
         let budget = Budget::of(spec, session_options(load).shape());
-        let on_demand = |memory_bytes, why| Self { loading: Loading::OnDemand, memory_bytes, why };
+        let on_demand =
+            |memory_bytes, why| Self { loading: Loading::OnDemand, memory_bytes, cores: None, why };
         if let Some(memory) = memory {
             let why = within(&budget, memory, load, "as told")?;
             return Ok(on_demand(Some(memory), why));
@@ -45,13 +53,36 @@ impl Residence {
         }
     }
 
+    /// As a plan says.
+    fn planned(plan: &Plan, load: &LoadArgs) -> Self {
+        let cores = plan.cores.as_ref().and_then(planned_cores);
+        if plan.placement.regime != Regime::BeyondRam {
+            return Self { cores, ..Self::mapped(load) };
+        }
+        let (kept, all) =
+            (plan.placement.ram_slots().min(plan.budget.experts), plan.budget.experts);
+        let size = HumanBytes(plan.memory_bytes);
+        let why = format!("{size} in all (as planned), {kept} of {all} experts stay in memory");
+        Self { loading: Loading::OnDemand, memory_bytes: Some(plan.memory_bytes), cores, why }
+    }
+
     fn mapped(load: &LoadArgs) -> Self {
         let why = match load.exact {
             false => "experts in memory, rearranged for this CPU where it helps",
             true => "experts mapped from the file",
         };
-        Self { loading: Loading::Mapped, memory_bytes: None, why: why.into() }
+        Self { loading: Loading::Mapped, memory_bytes: None, cores: None, why: why.into() }
     }
+}
+
+/// The plan's cores, when they are of a machine with as many kinds of cores as this one.
+fn planned_cores(plan: &CorePlan) -> Option<ThreadSets> {
+    let here = MachineCores::read();
+    let fits = |set: &CoreSet| set.per_cluster.len() == here.pool.clusters.len();
+    (fits(&plan.prefill) && fits(&plan.decode)).then(|| ThreadSets {
+        prefill: here.threads(&plan.prefill),
+        decode: here.threads(&plan.decode),
+    })
 }
 
 /// How many experts stay within the budget.
@@ -66,8 +97,22 @@ fn within(budget: &Budget, memory: u64, load: &LoadArgs, source: &str) -> Result
     ))
 }
 
+/// What a tuning of this model on this machine is kept under.
+pub(crate) fn subject(spec: &ModelSpec) -> Subject {
+    let name = spec.name.as_deref().unwrap_or(&spec.architecture);
+    Subject::here(name, Sizes::of(spec).total_bytes)
+}
+
+/// The cores `motley tune` chose for this model here, where it has.
+fn tuned(spec: &ModelSpec) -> Option<ThreadSets> {
+    let found = newest(&library::folder().ok()?, &subject(spec))?;
+    let set = |threads: Threads| ThreadSet { threads: threads.threads, cpus: threads.cpus };
+    Some(ThreadSets { prefill: set(found.prefill), decode: set(found.decode) })
+}
+
 /// Options for the engine.
-pub(crate) fn engine_options(
+fn engine_options(
+    spec: &ModelSpec,
     load: &LoadArgs,
     threads: Option<u32>,
     residence: &Residence,
@@ -76,13 +121,28 @@ pub(crate) fn engine_options(
         loading: residence.loading,
         repack: !load.exact,
         threads,
+        cores: residence.cores.clone().or_else(|| tuned(spec)),
         memory_bytes: residence.memory_bytes,
         streaming: StreamingOptions {
             policy: load.policy,
             prefetch: load.prefetch,
             ..StreamingOptions::default()
         },
+        ..EngineOptions::default()
     }
+}
+
+/// The settings with those of `--plan`, when there is one, in their place.
+pub(crate) fn with_plan(load: &LoadArgs, model: &Path) -> Result<LoadArgs> {
+    let Some(path) = &load.plan else { return Ok(load.clone()) };
+    let (spec, _) = ModelSpec::open(model)?;
+    let plan = planned::read(path, &spec)?;
+    Ok(LoadArgs {
+        policy: plan.cache_policy.parse()?,
+        context: plan.context_tokens,
+        chunk: plan.chunk_tokens,
+        ..load.clone()
+    })
 }
 
 /// Options for a session.
@@ -115,8 +175,12 @@ pub(crate) fn load(
     global: &Global,
 ) -> Result<Engine> {
     let (spec, _) = ModelSpec::open(model)?;
-    let residence = Residence::choose(&spec, load, global.memory)?;
-    let options = engine_options(load, global.threads, &residence);
+    let plan = load.plan.as_deref().map(|path| planned::read(path, &spec)).transpose()?;
+    let residence = match &plan {
+        Some(plan) => Residence::planned(plan, load),
+        None => Residence::choose(&spec, load, global.memory)?,
+    };
+    let options = engine_options(&spec, load, global.threads, &residence);
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {
         bar.set_position((fraction * 1000.0) as u64);
@@ -125,12 +189,33 @@ pub(crate) fn load(
     bar.finish_and_clear();
     let engine = engine?;
     if !global.json {
-        eprintln!("motley: {}", chosen(engine.spec(), &residence.why, engine.threads()));
+        let line = chosen(engine.spec(), &residence.why, engine.threads());
+        eprintln!("motley: {line}{}", expectation(&spec, load, global, &residence));
         if let Some(hint) = unused_cpu_level() {
             eprintln!("motley: {hint}");
         }
     }
     Ok(engine)
+}
+
+/// The speed the measured costs let expect; nothing where the machine is not calibrated.
+fn expectation(
+    spec: &ModelSpec,
+    load: &LoadArgs,
+    global: &Global,
+    residence: &Residence,
+) -> String {
+    let shape = session_options(load).shape();
+    let wanted = Wanted {
+        memory_bytes: residence.memory_bytes.unwrap_or_else(|| everything(spec, shape)),
+        context_tokens: shape.context_tokens,
+        chunk_tokens: shape.chunk_tokens,
+        prompt_tokens: shape.chunk_tokens,
+        threads: global.threads,
+    };
+    let Some(plan) = expected(spec, &wanted) else { return String::new() };
+    let (prefill, decode) = (plan.prefill.tokens_per_s, plan.decode.tokens_per_s);
+    format!("; expected {prefill:.0}/s for prompts, {decode:.1}/s after")
 }
 
 /// One line: the model, where its experts are, and with how many threads.

@@ -6,8 +6,11 @@
 
 mod args;
 mod commands;
+mod last;
 mod load;
 mod page;
+mod planned;
+mod recorder;
 
 use args::{Command, Motley};
 use clap::Parser;
@@ -25,6 +28,9 @@ fn main() -> ExitCode {
             commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
         }
         Command::Plan(plan) => commands::plan::run(&motley.global, &plan, columns()),
+        Command::Predict(args) => commands::predict::run(&motley.global, &args, columns()),
+        Command::Tune(tune) => commands::tune::run(&motley.global, &tune, columns()),
+        Command::Explain(explain) => commands::explain::run(&motley.global, &explain, columns()),
         Command::Doctor(doctor) => commands::doctor::run(&motley.global, &doctor, columns()),
         Command::Calibrate(args) => commands::calibrate::run(&motley.global, &args, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),

@@ -3,7 +3,7 @@
 mod support;
 
 use motley_plan::{Plan, Regime};
-use support::motley;
+use support::{motley, motley_in};
 use xtask::synth::Arch;
 
 fn text(args: &[&str]) -> String {
@@ -53,4 +53,28 @@ fn what_cannot_be_says_what_helps() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(expected), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn a_saved_plan_runs_and_one_of_another_model_is_refused() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let model = model.to_str().unwrap();
+    let whole = Plan::from_json(&text(&["plan", model, "--json"])).expect("a plan");
+    let bytes = (whole.budget.smallest_bytes() + 5 * whole.budget.slot_bytes).to_string();
+    let saved = text(&["plan", model, "--json", "--memory", &bytes, "--chunk", "512"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    std::fs::write(&path, &saved).unwrap();
+    let path = path.to_str().unwrap();
+    let run = ["run", model, "-p", "one two", "-n", "4", "--threads", "1", "--plan", path];
+    let output = motley_in(folder.path(), &run);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("as planned"), "{said}");
+    // What it left behind explains itself.
+    let page = String::from_utf8(motley_in(folder.path(), &["explain"]).stdout).unwrap();
+    assert!(page.contains("waiting for disk") && page.contains("memory for all"), "{page}");
+    assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    let experts = format!("\"experts\": {}", whole.budget.experts);
+    std::fs::write(path, saved.replace(&experts, "\"experts\": 7")).unwrap();
+    assert!(!motley_in(folder.path(), &run).status.success(), "a plan for other experts");
 }

@@ -2,14 +2,16 @@
 //! llama.cpp only ever meets headers that were read and checked here.
 
 use crate::chat::{ChatError, ChatMessage, Conversation, render_chat};
+use crate::cores::{ThreadSet, ThreadSets};
+use crate::crowd::CrowdWatch;
 use crate::drive::{Drive, Streaming};
 use crate::figures::{SharedFigures, StreamFigures};
 use crate::routing::RoutingWatcher;
-use crate::session::{Session, SessionError, SessionOptions};
+use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::streaming::{StreamingOptions, limits, streaming};
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
-    ReadCounts, Runtime, Threadpool, ThreadpoolOptions, VirtualFile, Weights,
+    ReadCounts, Runtime, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
@@ -39,8 +41,12 @@ pub struct EngineOptions {
     /// Let llama.cpp rearrange weights for this CPU (faster; last bits differ).
     /// Experts loaded on demand keep their plain form.
     pub repack: bool,
-    /// Threads for both phases; `None` takes every core.
+    /// Threads for both phases, anywhere; `None` takes `cores`.
     pub threads: Option<u32>,
+    /// Threads of each phase and where they run; `None` takes every core.
+    pub cores: Option<ThreadSets>,
+    /// Decode with fewer threads while other programs take the cores away.
+    pub yields_cores: bool,
     /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
     /// every expert.
     pub memory_bytes: Option<u64>,
@@ -54,6 +60,8 @@ impl Default for EngineOptions {
             loading: Loading::Mapped,
             repack: true,
             threads: None,
+            cores: None,
+            yields_cores: true,
             memory_bytes: None,
             streaming: StreamingOptions::default(),
         }
@@ -101,6 +109,7 @@ pub struct Engine {
     paths: Vec<PathBuf>,
     model: Arc<Model>,
     pools: Pools,
+    threads: ThreadSets,
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
 }
@@ -120,11 +129,14 @@ impl Engine {
             ModelOptions { repack: options.repack && may_rearrange(&spec), gpu_layers: 0 };
         let model = Model::load(runtime, weights, &model_options, progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
+        let threads = thread_sets(options);
+        let pools = threads.pools().ok_or(EngineError::Threads(threads.prefill.threads))?;
         Ok(Self {
             spec: Arc::new(spec),
             paths: files.paths,
             model: Arc::new(model),
-            pools: pools(options.threads)?,
+            pools,
+            threads,
             options: options.clone(),
             dense_reads,
         })
@@ -193,6 +205,11 @@ impl Engine {
         self.pools.decode.threads()
     }
 
+    /// Whether sessions read experts from disk as they are needed.
+    pub fn streams(&self) -> bool {
+        self.options.loading == Loading::OnDemand && self.spec.is_moe()
+    }
+
     /// (read, skipped) tensor bytes while loading; `None` when llama.cpp mapped the file.
     pub fn load_reads(&self) -> Option<(u64, u64)> {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
@@ -237,7 +254,11 @@ impl Engine {
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
         let (drive, figures) = self.drive(options.shape(), watcher)?;
-        Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, figures)
+        let yields = self.options.yields_cores && self.threads.decode.threads > 1;
+        let crowd =
+            yields.then(|| CrowdWatch::new(self.pools.clone(), self.threads.decode.clone()));
+        let parts = SessionParts { pools: self.pools.clone(), drive, figures, crowd };
+        Session::new(Arc::clone(&self.model), options, parts)
     }
 
     fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
@@ -267,6 +288,7 @@ impl Engine {
             streaming,
             prefill: stats.prefill,
             decode: stats.decode,
+            sampling_s: stats.sampling_time.as_secs_f64(),
         }
     }
 
@@ -278,6 +300,7 @@ impl Engine {
             policy: options.policy.name().into(),
             prefetch: options.prefetch.name().into(),
             cache_slots: stream.slots_most,
+            cache_slots_least: Some(stream.slots_least),
             staging_slots: limits.staging_slots,
             prefetch_slots: limits.prefetch_slots,
             loads_in_flight: limits.loads_in_flight,
@@ -323,12 +346,10 @@ fn may_rearrange(spec: &ModelSpec) -> bool {
     !amx || spec.tensors.iter().all(|tensor| !absorbed(&tensor.name) || plain(tensor.ty))
 }
 
-fn pools(threads: Option<u32>) -> Result<Pools, EngineError> {
-    let threads = threads.unwrap_or_else(|| {
-        std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
-    });
-    let pool = Threadpool::new(&ThreadpoolOptions::with_threads(threads))
-        .ok_or(EngineError::Threads(threads))?;
-    let pool = Arc::new(pool);
-    Ok(Pools { decode: Arc::clone(&pool), prefill: pool })
+fn thread_sets(options: &EngineOptions) -> ThreadSets {
+    match (options.threads, &options.cores) {
+        (Some(threads), _) => ThreadSets::both(ThreadSet::anywhere(threads)),
+        (None, Some(cores)) => cores.clone(),
+        (None, None) => ThreadSets::both(ThreadSet::every_core()),
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::gates::Gates;
 use motley_ggml::{CpuUnit, ExpertBlock, ProjectError};
+use motley_sched::Phase;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::{Prediction, PrefetchChoice};
 

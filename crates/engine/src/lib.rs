@@ -5,6 +5,8 @@
 //! * [`engine`]: loading, vocabulary, sessions.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * [`batching`]: many answers at once on one context.
+//! * [`cores`]: sets of threads for both phases; `crowd`: fewer while others take the cores.
+//! * [`mod@tune`]: choices of cores measured on a live session.
 //! * `drive`: what happens to each routed-expert block.
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
@@ -20,6 +22,8 @@
 
 pub mod batching;
 pub mod chat;
+pub mod cores;
+mod crowd;
 mod drive;
 pub mod engine;
 mod experts;
@@ -32,9 +36,11 @@ pub mod sampling;
 pub mod session;
 pub mod streaming;
 pub mod text;
+pub mod tune;
 
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
 pub use chat::{ChatError, ChatMessage, Conversation};
+pub use cores::{MachineCores, ThreadSet, ThreadSets};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use figures::StreamFigures;
 pub use foresight::Foreseen;
@@ -52,3 +58,4 @@ pub use session::{
 };
 pub use streaming::StreamingOptions;
 pub use text::TextStream;
+pub use tune::{Tuned, tune};

@@ -1,12 +1,16 @@
 //! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, generate,
 //! cancel. Reads the clock for its own timings only.
 
+use crate::cores::ThreadSets;
+use crate::crowd::CrowdWatch;
 use crate::drive::Drive;
 use crate::experts::ExpertsError;
 use crate::figures::{SharedFigures, StreamFigures};
 use crate::sampling::Sampling;
+use motley_cost::Nanos;
 use motley_ggml::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, SeamCounts,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, Sampler,
+    SeamCounts,
 };
 use motley_plan::budget::{SessionShape, TooLittleMemory};
 use motley_trace::PhaseRecord;
@@ -60,6 +64,12 @@ pub enum SessionError {
     /// Decoding failed; the session's tokens up to the failure are kept.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// The system gave no threads.
+    #[error("cannot start {threads} threads; try fewer with --threads")]
+    Threads {
+        /// How many were wanted.
+        threads: u32,
+    },
     /// More tokens than the context holds.
     #[error(
         "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"
@@ -116,6 +126,10 @@ pub struct SessionStats {
     pub decode_tokens: u64,
     /// Time spent on them.
     pub decode_time: Duration,
+    /// Time spent choosing tokens, in neither of the others.
+    pub sampling_time: Duration,
+    /// How often decode went on with fewer or more threads, trials included.
+    pub thread_changes: u64,
     /// What went through the seam.
     pub seam: SeamCounts,
     /// What streaming did, when experts are read on demand.
@@ -134,15 +148,23 @@ pub struct Session {
     options: SessionOptions,
     stats: SessionStats,
     figures: Arc<SharedFigures>,
+    crowd: Option<CrowdWatch>,
+}
+
+/// What an engine gives a session.
+pub(crate) struct SessionParts {
+    pub(crate) pools: Pools,
+    pub(crate) drive: Drive,
+    pub(crate) figures: Arc<SharedFigures>,
+    /// `None` keeps the number of threads.
+    pub(crate) crowd: Option<CrowdWatch>,
 }
 
 impl Session {
     pub(crate) fn new(
         model: Arc<Model>,
-        pools: Pools,
         options: &SessionOptions,
-        drive: Drive,
-        figures: Arc<SharedFigures>,
+        parts: SessionParts,
     ) -> Result<Self, SessionError> {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
@@ -151,14 +173,15 @@ impl Session {
             unified: false,
             precise_attention: options.precise_attention,
         };
-        let context = Context::new(model, &shape, pools, Box::new(drive))?;
+        let context = Context::new(model, &shape, parts.pools, Box::new(parts.drive))?;
         Ok(Self {
             context,
             batch: Batch::with_capacity(shape.batch_tokens as usize),
             position: 0,
             options: *options,
             stats: SessionStats::default(),
-            figures,
+            figures: parts.figures,
+            crowd: parts.crowd,
         })
     }
 
@@ -202,11 +225,39 @@ impl Session {
     #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub fn decode(&mut self, token: i32) -> Result<(), SessionError> {
         self.check_room(1)?;
+        let stalled_s = self.figures.get().decode.stall_s;
         let start = Instant::now();
         self.decode_chunk(&[token], Logits::Last)?;
+        let took = start.elapsed();
         self.stats.decode_tokens += 1;
-        self.stats.decode_time += start.elapsed();
+        self.stats.decode_time += took;
+        let stalled_s = self.figures.get().decode.stall_s - stalled_s;
+        self.yield_cores(took.saturating_sub(Duration::from_secs_f64(stalled_s.max(0.0))));
         Ok(())
+    }
+
+    /// Computes on other threads from the next token on; the KV cache stays (A5).
+    pub fn set_threads(&mut self, sets: &ThreadSets) -> Result<(), SessionError> {
+        let threads = sets.prefill.threads.max(sets.decode.threads);
+        let pools = sets.pools().ok_or(SessionError::Threads { threads })?;
+        if self.crowd.is_some() {
+            self.crowd = Some(CrowdWatch::new(pools.clone(), sets.decode.clone()));
+        }
+        self.context.set_pools(pools);
+        Ok(())
+    }
+
+    /// Keeps the number of threads from now on, whatever other programs do.
+    pub fn keep_threads(&mut self) {
+        self.crowd = None;
+    }
+
+    /// After a token that computed for `took`.
+    fn yield_cores(&mut self, took: Duration) {
+        let took = Nanos(took.as_nanos() as u64);
+        if let Some(pools) = self.crowd.as_mut().and_then(|crowd| crowd.after_token(took)) {
+            self.context.set_pools(pools);
+        }
     }
 
     /// Logits after the last computed token, `[vocab]`; empty before the first.
@@ -226,7 +277,7 @@ impl Session {
         prompt.iter().for_each(|&token| sampler.accept(token));
         self.prefill(prompt)?;
         for produced in 1..=generation.max_tokens {
-            let token = sampler.sample(&self.context, -1);
+            let token = self.choose(&mut sampler);
             if self.context.model().is_end(token) && !generation.ignore_end {
                 return Ok(Finish::End);
             }
@@ -240,6 +291,14 @@ impl Session {
             self.decode(token)?;
         }
         Ok(Finish::Length)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn choose(&mut self, sampler: &mut Sampler) -> i32 {
+        let start = Instant::now();
+        let token = sampler.sample(&self.context, -1);
+        self.stats.sampling_time += start.elapsed();
+        token
     }
 
     /// Forgets everything after the first `tokens` tokens; `false` when this
@@ -291,6 +350,7 @@ impl Session {
             stream: sums.stream,
             prefill: phase(sums.prefill, self.stats.prefill_tokens, self.stats.prefill_time),
             decode: phase(sums.decode, self.stats.decode_tokens, self.stats.decode_time),
+            thread_changes: self.crowd.as_ref().map_or(0, CrowdWatch::changes),
             ..self.stats
         }
     }

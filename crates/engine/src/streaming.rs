@@ -47,7 +47,7 @@ impl Default for StreamingOptions {
     fn default() -> Self {
         Self {
             policy: PolicyChoice::default(),
-            prefetch: PrefetchChoice::NextLayer,
+            prefetch: PrefetchChoice::NextLayerDecode,
             direct_reads: true,
             overlap: true,
             faults: None,

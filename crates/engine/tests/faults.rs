@@ -36,6 +36,7 @@ fn engine(path: &Path, faults: Option<FaultPlan>) -> Engine {
         threads: Some(1),
         memory_bytes: Some(budget.bytes_with(8)),
         streaming: StreamingOptions { faults, ..StreamingOptions::default() },
+        ..EngineOptions::default()
     };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Engine::load(runtime, path, &options, &mut |_| true).expect("the model loads")

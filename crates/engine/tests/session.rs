@@ -1,10 +1,11 @@
 //! Sessions on a real (small) model: cutting back, cancelling, running out of room.
 
 use motley_engine::{
-    Engine, EngineOptions, Finish, Generation, Runtime, Sampling, Seam, Session, SessionError,
-    SessionOptions,
+    Engine, EngineOptions, Finish, Generation, MachineCores, Runtime, Sampling, Seam, Session,
+    SessionError, SessionOptions, ThreadSet, ThreadSets, tune,
 };
 use motley_ggml::DecodeError;
+use motley_plan::cores::{Aecs, Objective};
 use std::ops::ControlFlow;
 use xtask::synth::{Arch, Preset, Request};
 
@@ -40,6 +41,40 @@ fn a_session_cut_back_goes_on_as_if_never_further() {
     cut.decode(tokens[6]).unwrap();
     assert_eq!(cut.len(), 7);
     assert!(cut.logits() == straight.logits());
+}
+
+#[test]
+fn other_threads_go_on_in_the_same_cache() {
+    let Some(engine) = engine() else { return };
+    let tokens = engine.tokenize("The quick brown fox jumps over the lazy dog");
+    let mut straight = session(&engine, 256);
+    straight.prefill(&tokens).unwrap();
+    let mut switched = session(&engine, 256);
+    switched.prefill(&tokens).unwrap();
+    for threads in [2, 1, 2, 1] {
+        switched.set_threads(&ThreadSets::both(ThreadSet::anywhere(threads))).unwrap();
+        straight.decode(11).unwrap();
+        switched.decode(11).unwrap();
+        let pairs = switched.logits().iter().zip(straight.logits());
+        let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart < 1e-3, "{apart} on {threads} threads");
+    }
+    assert_eq!(switched.len(), straight.len());
+}
+
+#[test]
+fn tuning_measures_each_choice_and_leaves_the_session_where_it_was() {
+    let Some(engine) = engine() else { return };
+    let mut session = session(&engine, 256);
+    session.prefill(&engine.tokenize("The quick brown fox")).unwrap();
+    let before = session.len();
+    let cores = MachineCores::read();
+    let mut search = Aecs::new(cores.pool.clone(), None, Objective::default());
+    let mut told = 0;
+    let tuned = tune(&mut session, &cores, &mut search, &mut |_, _| told += 1).unwrap().unwrap();
+    assert_eq!((session.len(), tuned.selection.measured), (before, told));
+    assert!(tuned.selection.candidates.iter().all(|(tried, _)| tried.measured.tokens_per_s > 0.0));
+    assert!(tuned.sets.decode.threads >= 1 && tuned.took_s > 0.0);
 }
 
 #[test]

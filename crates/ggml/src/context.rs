@@ -1,6 +1,7 @@
 //! A llama.cpp context: the KV cache, the two thread pools and the executor that
 //! runs this context's expert blocks.
 
+use crate::affinity::bind_this_thread;
 use crate::backend::{BackendLink, Binding, BlockError, BlockExecutor, SeamCounts, with_binding};
 use crate::{Batch, Model, Threadpool};
 use llama_cpp_sys_2 as sys;
@@ -70,6 +71,8 @@ pub struct Context {
     cancel: Arc<AtomicBool>,
     link: Arc<BackendLink>,
     pools: Pools,
+    /// Pools that were in use before: backends hold the last one they computed with.
+    former: Vec<Arc<Threadpool>>,
     model: Arc<Model>,
 }
 
@@ -102,13 +105,16 @@ impl Context {
         unsafe {
             sys::llama_attach_threadpool(raw.as_ptr(), pools.decode.raw(), pools.prefill.raw());
         }
-        Ok(Self { raw, cancel, link, pools, model })
+        Ok(Self { raw, cancel, link, pools, former: Vec::new(), model })
     }
 
     /// Decodes `batch`; its logits are then at [`Context::logits`].
     pub fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
         let pool = if batch.len() > 1 { &self.pools.prefill } else { &self.pools.decode };
         self.link.pool.store(pool.raw(), Relaxed);
+        if !pool.cpus().is_empty() {
+            bind_this_thread(pool.cpus());
+        }
         // SAFETY: the batch's arrays are live; the context is ours alone.
         let code = unsafe { sys::llama_decode(self.raw.as_ptr(), batch.raw()) };
         if code == 0 {
@@ -122,6 +128,24 @@ impl Context {
             (2, None) => DecodeError::Cancelled,
             (code, None) => DecodeError::Engine(code),
         })
+    }
+
+    /// Computes on other pools from the next batch on; the KV cache stays (A5).
+    pub fn set_pools(&mut self, pools: Pools) {
+        let (decode, prefill) = (pools.decode.threads() as i32, pools.prefill.threads() as i32);
+        // SAFETY: the new pools are kept alive by the context, and so are the former ones,
+        // which ggml's CPU backends pause when they meet the new.
+        unsafe {
+            let raw = self.raw.as_ptr();
+            sys::llama_attach_threadpool(raw, pools.decode.raw(), pools.prefill.raw());
+            sys::llama_set_n_threads(raw, decode, prefill);
+        }
+        let before = std::mem::replace(&mut self.pools, pools);
+        for pool in [before.decode, before.prefill] {
+            if !self.former.iter().any(|kept| Arc::ptr_eq(kept, &pool)) {
+                self.former.push(pool);
+            }
+        }
     }
 
     /// Logits of the batch's token at `index` (it asked for them), `[vocab]`.

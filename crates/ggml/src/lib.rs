@@ -19,6 +19,7 @@
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
 
 mod abi;
+mod affinity;
 pub mod backend;
 pub mod batch;
 pub mod bench;

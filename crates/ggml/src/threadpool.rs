@@ -28,6 +28,7 @@ impl ThreadpoolOptions {
 pub struct Threadpool {
     raw: NonNull<sys::ggml_threadpool>,
     threads: u32,
+    cpus: Vec<usize>,
 }
 
 // SAFETY: ggml_threadpool synchronises its own state; the handle is an address.
@@ -52,12 +53,17 @@ impl Threadpool {
             }
             ((cpu::procs().pool_new)(&mut params), threads)
         };
-        Some(Self { raw: NonNull::new(raw)?, threads })
+        Some(Self { raw: NonNull::new(raw)?, threads, cpus: options.cpus.clone() })
     }
 
     /// Worker threads, the caller's included.
     pub fn threads(&self) -> u32 {
         self.threads
+    }
+
+    /// CPUs its threads run on; empty when the system chooses.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
     }
 
     pub(crate) fn raw(&self) -> *mut sys::ggml_threadpool {

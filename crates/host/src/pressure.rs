@@ -1,4 +1,5 @@
-//! Pressure stall information: how long tasks waited for memory. Not how much there is.
+//! Pressure stall information: how long tasks waited for memory or for a core. Not how much
+//! there is of either.
 
 use std::path::Path;
 
@@ -24,6 +25,18 @@ pub fn read(root: &Path) -> Option<MemoryPressure> {
     let of_group = own.and_then(|dir| files::read(&dir.join("memory.pressure")));
     let of_machine = || parse(&files::text(root, "proc/pressure/memory")?);
     of_group.and_then(|text| parse(&text)).or_else(of_machine)
+}
+
+/// Time since start in which some task waited for a core, in the own control group where that
+/// is told, else on the machine; `None` when the kernel keeps no account.
+pub fn cpu_some_total_us(root: &Path) -> Option<u64> {
+    let some = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
+        field(line, "total")
+    };
+    let own = cgroup::unified_dirs(root).into_iter().next();
+    let of_group = own.and_then(|dir| files::read(&dir.join("cpu.pressure")));
+    of_group.and_then(some).or_else(|| files::text(root, "proc/pressure/cpu").and_then(some))
 }
 
 /// Lines of `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`.
@@ -54,6 +67,14 @@ mod tests {
                          full avg10=8.00 avg60=0.00 avg300=0.00 total=3\n";
     const MOUNT: (&str, &str) =
         ("proc/self/mountinfo", "41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n");
+
+    #[test]
+    fn waiting_for_a_core_needs_no_full_line() {
+        let text = "some avg10=40.19 avg60=43.45 avg300=74.62 total=8362977241\n";
+        let tree = Tree::new(&[("proc/pressure/cpu", text)]);
+        assert_eq!(cpu_some_total_us(tree.root()), Some(8_362_977_241));
+        assert_eq!(cpu_some_total_us(Tree::new(&[("proc/pressure/cpu", "x")]).root()), None);
+    }
 
     #[test]
     fn the_own_group_comes_before_the_machine() {

@@ -5,6 +5,7 @@
 //! - [`budget`]: M3, how one ceiling for memory divides.
 //! - [`cores`]: A1, A2, A4: which CPU cores decode.
 //! - [`calibration`]: the costs a plan is made with.
+//! - `measured`: those costs from what a driver measured.
 //! - [`demand`]: what a model asks of a machine for one token.
 //! - [`placement`]: what goes where.
 //! - [`predict`]: how fast that should be, in terms (M1).
@@ -19,6 +20,7 @@ pub mod calibration;
 pub mod cores;
 pub mod demand;
 pub mod file;
+mod measured;
 pub mod placement;
 pub mod plan;
 pub mod predict;

@@ -14,6 +14,7 @@
 //! - [`prefetch`]: what to fetch early; five prefetchers behind one trait.
 //! - [`cache`]: what stays; slots, leases and replacement policies.
 //! - [`breath`]: M3, how many slots while the machine's memory comes and goes.
+//! - [`crowding`]: how many threads decode while others want the cores too.
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
@@ -26,6 +27,7 @@ pub mod batch;
 pub mod bound;
 pub mod breath;
 pub mod cache;
+pub mod crowding;
 pub mod overflow;
 pub mod prefetch;
 pub mod regime;

@@ -17,6 +17,7 @@
 //! - [`chart`]: the curves as a picture.
 //! - [`report`]: the comparison of cache policies as one document.
 //! - [`rerun`]: a recorded run again with its measured costs (M1).
+//! - [`explain`]: where a run's time went, and what would have changed it (M2).
 //! - [`reproduce`]: published results beside ours (H5, G6).
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@
 pub mod chart;
 pub mod curves;
 pub mod drive;
+pub mod explain;
 pub mod faults;
 pub mod fit;
 pub mod foresight;

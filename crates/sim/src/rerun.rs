@@ -155,11 +155,16 @@ impl Rerun {
 
 /// Checks that `trace` was recorded in the run of `record`.
 pub fn check_pair(record: &RunRecord, trace: &Trace) -> Result<(), RerunError> {
-    let first_layer = trace.visits.iter().map(|visit| visit.layer).min().unwrap_or(0);
-    let of_layer = trace.visits.iter().filter(|visit| visit.layer == first_layer);
-    let tokens: u64 = of_layer.map(|visit| visit.tokens() as u64).sum();
+    let tokens = trace_tokens(trace);
     let record = record.prefill.tokens + record.decode.tokens;
     if tokens == record { Ok(()) } else { Err(RerunError::OtherRun { trace: tokens, record }) }
+}
+
+/// Tokens computed in a trace.
+pub fn trace_tokens(trace: &Trace) -> u64 {
+    let first_layer = trace.visits.iter().map(|visit| visit.layer).min().unwrap_or(0);
+    let of_layer = trace.visits.iter().filter(|visit| visit.layer == first_layer);
+    of_layer.map(|visit| visit.tokens() as u64).sum()
 }
 
 impl PhaseCosts {
@@ -214,12 +219,14 @@ mod tests {
                 policy: "lru".into(),
                 prefetch: "none".into(),
                 cache_slots: 16,
+                cache_slots_least: None,
                 staging_slots: 1,
                 prefetch_slots: 0,
                 loads_in_flight: 64,
                 guesses_in_flight: 1,
                 foreseen: None,
             }),
+            sampling_s: 0.0,
             prefill: PhaseRecord {
                 time_s: 1.0,
                 blocks_s: 0.8,

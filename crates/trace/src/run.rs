@@ -32,6 +32,9 @@ pub struct RunRecord {
     pub prefill: PhaseRecord,
     /// Passes of single tokens.
     pub decode: PhaseRecord,
+    /// Choosing tokens, in neither phase's time.
+    #[serde(default)]
+    pub sampling_s: f64,
 }
 
 /// How experts were streamed.
@@ -44,6 +47,9 @@ pub struct StreamingRecord {
     pub prefetch: String,
     /// Experts that could stay.
     pub cache_slots: u32,
+    /// The fewest that could, while memory was scarce.
+    #[serde(default)]
+    pub cache_slots_least: Option<u32>,
     /// Slots beside them.
     pub staging_slots: u16,
     /// Of those, slots guesses could hold.
@@ -94,7 +100,7 @@ impl PhaseRecord {
         ratio(self.tokens as f64, self.time_s)
     }
 
-    /// Time outside the blocks: attention, norms, routers, the output head, sampling.
+    /// Time outside the blocks: attention, norms, routers, the output head.
     pub fn dense_s(&self) -> f64 {
         (self.time_s - self.blocks_s).max(0.0)
     }
@@ -191,6 +197,9 @@ impl RunRecord {
                 return Err(RunError::Time { phase });
             }
         }
+        if !(record.sampling_s.is_finite() && record.sampling_s >= 0.0) {
+            return Err(RunError::Time { phase: "sampling" });
+        }
         Ok(record)
     }
 }
@@ -229,6 +238,7 @@ mod tests {
             streaming: None,
             prefill: PhaseRecord::default(),
             decode,
+            sampling_s: 0.0,
         }
     }
 

@@ -1,22 +1,27 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan` holds what planning takes, `serve` what the server takes, `sim` what the
-//! simulator takes, `trace` what traces take, `calibrate` what this machine's commands take.
+//! `plan`, `explain` and `tune` hold what those commands take, `serve` what the server takes,
+//! `sim` what the simulator takes, `trace` what traces take, `calibrate` what this machine's
+//! commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
 mod calibrate;
+mod explain;
 mod plan;
 mod serve;
 mod sim;
 mod trace;
+mod tune;
 
 pub(crate) use calibrate::{Calibrate, Doctor};
-pub(crate) use plan::Plan as PlanArgs;
+pub(crate) use explain::Explain;
+pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use serve::Serve;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
+pub(crate) use tune::{Tune, TuneGoal};
 
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
@@ -60,6 +65,12 @@ pub(crate) enum Command {
     Inspect(Inspect),
     /// Show what would go where, and how fast that should be
     Plan(PlanArgs),
+    /// Put the speeds a plan expects beside measured ones
+    Predict(Predict),
+    /// Find which cores decode best, and keep that for `run`
+    Tune(Tune),
+    /// Show where the time of a run went, and what would have made it faster
+    Explain(Explain),
     /// Show what this machine has, what is used of it and what is missing
     Doctor(Doctor),
     /// Measure this machine, or record how a model routes
@@ -92,6 +103,9 @@ pub(crate) struct Run {
     /// Write where the time went, and what was hit and read, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
+    /// Do not keep this run for `motley explain`
+    #[arg(long)]
+    pub(crate) no_record: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]
@@ -130,8 +144,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, default_value = "blend", value_name = "NAME")]
     pub(crate) policy: PolicyChoice,
     /// What is read before it is asked for, into idle disk time: none, previous-token,
-    /// next-layer, prefill-counted
-    #[arg(long, default_value = "next-layer", value_name = "NAME")]
+    /// next-layer, next-layer-decode, prefill-counted
+    #[arg(long, default_value = "next-layer-decode", value_name = "NAME")]
     pub(crate) prefetch: PrefetchChoice,
     /// Keep weights in the file's own order: slower, and equal to the last bit
     /// whatever the placement
@@ -140,6 +154,9 @@ pub(crate) struct LoadArgs {
     /// KV cache length in tokens
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(16..))]
     pub(crate) context: u32,
+    /// Settings from a plan (`motley plan MODEL --json > FILE`), in place of the ones here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
     /// Largest prefill chunk in tokens
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) chunk: u32,
@@ -181,12 +198,15 @@ pub(crate) struct Bench {
     /// Measurements inside one run; the best counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repeat: u32,
+    /// Measure decode beside N niced busy programs instead, with and without yielding cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) neighbours: Option<u32>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
 }
 
 /// `4G`, `512M`, `1.5GiB`, or bytes; units are powers of 1024.
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let shift = match unit.trim().to_ascii_uppercase().as_str() {

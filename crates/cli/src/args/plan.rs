@@ -1,4 +1,4 @@
-//! What `motley plan` takes.
+//! What `motley plan` and `motley predict` take.
 
 use clap::{Args, ValueEnum};
 use motley_plan::Goal;
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 pub(crate) struct Plan {
     /// GGUF file (any part of a split one); only its header is read
     pub(crate) model: PathBuf,
-    /// Ready machine by name, or a .toml file (a wrong name lists the ready ones)
+    /// Ready machine by name, or a .toml file (a wrong name lists the ready ones); `this` is
+    /// the one Motley runs on, as `motley calibrate` measured it
     #[arg(long, default_value = "this", value_name = "NAME|FILE")]
     pub(crate) machine: String,
     /// What matters most
@@ -27,6 +28,26 @@ pub(crate) struct Plan {
     /// Tokens of the prompt for which speeds are predicted
     #[arg(long, default_value_t = 512, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) prompt: u32,
+}
+
+/// `motley predict`.
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    /// GGUF files
+    #[arg(required = true)]
+    pub(crate) models: Vec<PathBuf>,
+    /// Ceilings for memory beside "everything in memory"
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = super::parse_size)]
+    pub(crate) budgets: Vec<u64>,
+    /// Prompt tokens per run
+    #[arg(long, default_value_t = 512, value_name = "TOKENS")]
+    pub(crate) prefill: usize,
+    /// Decoded tokens per run
+    #[arg(long, default_value_t = 64, value_name = "TOKENS")]
+    pub(crate) decode: usize,
+    /// Measurements inside one run; the best counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: u32,
 }
 
 /// Values of `--goal`.

@@ -67,6 +67,9 @@ pub(crate) struct Record {
     /// Write the run's figures too, so that `motley sim --run` can run it again
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
+    /// Do not keep this run for `motley explain`
+    #[arg(long)]
+    pub(crate) no_record: bool,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]

@@ -5,6 +5,7 @@
 //! from pair to pair. The machine's load is recorded before and after.
 
 use crate::args::{Bench, Global, LoadingArg};
+use crate::commands::crowd;
 use crate::commands::worker::{Job, Outcome};
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
@@ -15,6 +16,9 @@ use std::process::{Command, Stdio};
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
+    if let Some(neighbours) = bench.neighbours {
+        return crowd::run(global, bench, neighbours);
+    }
     motley_model::ModelSpec::open(&bench.model)?;
     let load_before = load_average();
     let mut pairs = Vec::new();
@@ -64,7 +68,7 @@ fn pair(job: &Job, motley_first: bool) -> Result<Pair> {
     })
 }
 
-fn child(job: &Job) -> Result<Outcome> {
+pub(crate) fn child(job: &Job) -> Result<Outcome> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("worker")
         .stdin(Stdio::piped())
@@ -98,7 +102,7 @@ fn job(global: &Global, bench: &Bench) -> Job {
 }
 
 /// Tokens per second of the fastest repetition: the one least disturbed.
-fn rate(tokens: usize, seconds: &[f64]) -> f64 {
+pub(crate) fn rate(tokens: usize, seconds: &[f64]) -> f64 {
     let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
     tokens as f64 / best
 }

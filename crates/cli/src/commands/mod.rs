@@ -2,12 +2,16 @@
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
+pub(crate) mod crowd;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod plan;
+pub(crate) mod predict;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod trace;
+pub(crate) mod tune;
 pub(crate) mod worker;

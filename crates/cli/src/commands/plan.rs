@@ -3,8 +3,10 @@
 
 use crate::args::{Global, PlanArgs};
 use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
+use crate::planned::Here;
 use anyhow::{Context, Result};
 use comfy_table::presets;
+use motley_engine::machine_memory;
 use motley_machine::{Device, DeviceKind, Machine};
 use motley_model::ModelSpec;
 use motley_plan::cores::Freedom;
@@ -23,10 +25,18 @@ const BAR_CELLS: usize = 16;
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Result<()> {
     let (spec, _) = ModelSpec::open(&args.model)?;
-    let machine = motley_machine::find(&args.machine)?;
-    let calibration = Calibration::derive(&machine)?;
+    let here = Here::find().filter(|_| args.machine == "this");
+    let machine = match &here {
+        Some(here) => here.machine().clone(),
+        None => motley_machine::find(&args.machine)?,
+    };
     let profile = args.profile.as_deref().map(read_profile).transpose()?;
-    let (memory_bytes, why) = memory(global, args, &spec, &machine);
+    let budget = Budget::of(&spec, shape(args));
+    let (memory_bytes, why) = memory(global, &budget, &machine, here.is_some());
+    let calibration = match &here {
+        Some(here) => here.costs(&budget, memory_bytes, global.threads)?,
+        None => Calibration::derive(&machine)?,
+    };
     let plan = plan(&Inputs {
         spec: &spec,
         machine: &machine,
@@ -53,16 +63,20 @@ fn read_profile(path: &Path) -> Result<Profile> {
     Profile::read(BufReader::new(file)).with_context(shown)
 }
 
-/// RAM that may be used, and why that much.
-fn memory(global: &Global, args: &PlanArgs, spec: &ModelSpec, machine: &Machine) -> (u64, String) {
+fn shape(args: &PlanArgs) -> SessionShape {
+    let chunk_tokens = args.chunk.unwrap_or(motley_plan::plan::CHUNKS[0]);
+    SessionShape { context_tokens: args.context, chunk_tokens }
+}
+
+/// RAM that may be used, and why that much: what is free now on this machine, all of another.
+fn memory(global: &Global, budget: &Budget, machine: &Machine, here: bool) -> (u64, String) {
     if let Some(bytes_given) = global.memory {
         return (bytes_given, format!("{} as asked", bytes(bytes_given)));
     }
-    let chunk_tokens = args.chunk.unwrap_or(motley_plan::plan::CHUNKS[0]);
-    let budget = Budget::of(spec, SessionShape { context_tokens: args.context, chunk_tokens });
     let ram = machine.first(DeviceKind::Cpu).map_or(0, Device::total_memory_bytes);
-    let memory = MachineMemory { total_bytes: ram, available_bytes: ram, cgroup_bytes: None };
-    let default = budget.default_bytes(memory);
+    let described = MachineMemory { total_bytes: ram, available_bytes: ram, cgroup_bytes: None };
+    let sensed = machine_memory().filter(|_| here);
+    let default = budget.default_bytes(sensed.unwrap_or(described));
     (default.bytes, default.to_string())
 }
 

@@ -1,7 +1,8 @@
 //! `motley run`: streams a continuation, or chats when no prompt is given.
 
 use crate::args::{Global, Run};
-use crate::load::{load, sampling, session_options};
+use crate::last::{self, LastRun, write_record};
+use crate::load::{load, sampling, session_options, with_plan};
 use anyhow::{Context, Result};
 use motley_engine::{
     ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, StreamFigures,
@@ -10,7 +11,6 @@ use motley_engine::{
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -18,8 +18,10 @@ use std::time::Duration;
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, &run.model, &run.load, global)?;
-    let mut session = engine.session(&session_options(&run.load))?;
+    let settings = with_plan(&run.load, &run.model)?;
+    let engine = load(runtime, &run.model, &settings, global)?;
+    let last = LastRun::start(&engine, &run.model, !run.no_record);
+    let mut session = last::session(&engine, &session_options(&settings), last.as_ref())?;
     let generation = Generation {
         sampling: sampling(&run.sampling, global.seed),
         max_tokens: run.tokens,
@@ -29,13 +31,10 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         Some(prompt) => complete(global, &engine, &mut session, prompt, &generation)?,
         None => chat(global, &engine, &mut session, &generation)?,
     }
+    if let Some(last) = last {
+        last.finish(&engine, &session);
+    }
     run.stats.as_ref().map_or(Ok(()), |path| write_record(path, &engine, &session))
-}
-
-/// Writes the figures of a session for `sim`, `explain` and people.
-pub(crate) fn write_record(path: &Path, engine: &Engine, session: &Session) -> Result<()> {
-    let text = serde_json::to_string_pretty(&engine.record(session))?;
-    std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn complete(
@@ -164,7 +163,16 @@ fn figures(stats: &SessionStats) -> String {
         stats.decode_tokens,
         rate(stats.decode_tokens, stats.decode_time),
         stats.seam.blocks,
-    ) + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
+    ) + &changes(stats)
+        + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
+}
+
+/// How often other programs made decode go on with fewer or more threads.
+fn changes(stats: &SessionStats) -> String {
+    match stats.thread_changes {
+        0 => String::new(),
+        changes => format!(", threads changed {changes} times"),
+    }
 }
 
 /// What streaming did: hits, bytes per token, how busy the disk was, waiting.

@@ -212,6 +212,9 @@ fn engine_options(job: &Job) -> Result<EngineOptions> {
         threads: job.threads,
         memory_bytes: job.memory,
         streaming: streaming_options(job)?,
+        // A measurement compares the same threads throughout.
+        yields_cores: false,
+        ..EngineOptions::default()
     })
 }
 

@@ -54,9 +54,19 @@ pub(crate) fn job(model: &Path, way: Way) -> Value {
     })
 }
 
-/// Runs `motley` with `args`.
+/// Runs `motley` with `args`. The user's own last run and calibrations stay out of it.
 pub(crate) fn motley(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_motley")).args(args).output().expect("motley starts")
+    motley_in(Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/state")), args)
+}
+
+/// As [`motley`], with the last run kept in `state`.
+pub(crate) fn motley_in(state: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_motley"))
+        .env("MOTLEY_STATE", state)
+        .env("MOTLEY_CONFIG", concat!(env!("CARGO_TARGET_TMPDIR"), "/config"))
+        .args(args)
+        .output()
+        .expect("motley starts")
 }
 
 /// Runs a job; its outcome.

@@ -22,6 +22,8 @@ mod page;
 mod rerun;
 mod subject;
 
+pub(crate) use subject::read as read_trace;
+
 use subject::Subject;
 
 /// What `--faults` lets go wrong.

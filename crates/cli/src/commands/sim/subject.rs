@@ -50,7 +50,7 @@ impl Subject {
 }
 
 /// A whole trace from a file.
-pub(super) fn read(path: &Path) -> Result<Trace> {
+pub(crate) fn read(path: &Path) -> Result<Trace> {
     let told = ToldArgs { experts: None, name: None };
     let mut source = open(path, &told)?;
     let trace = Trace::collect(source.as_mut()).with_context(|| path.display().to_string())?;

@@ -1,0 +1,175 @@
+//! Choices of cores as `motley tune` keeps them: one new file per run, per model and machine. The
+//! newest that fits counts; to go back, remove newer ones. Keeps; measures and applies nothing.
+//!
+//! ```text
+//! <config>/motley/tunings/<model>-2026-01-31T12-00-00Z.toml
+//! ```
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::library::{LibraryError, create};
+
+/// Version of the format.
+pub const TUNING_VERSION: u32 = 1;
+/// Longest file that is read.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+/// Most threads a file may ask for.
+const MAX_THREADS: u32 = 512;
+
+/// What was chosen for one model on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tuning {
+    /// [`TUNING_VERSION`].
+    pub motley_tuning: u32,
+    /// When, as `2026-01-31T12:00:00Z`.
+    pub date: String,
+    /// Program and version.
+    pub program: String,
+    /// The machine and model it is for.
+    pub subject: Subject,
+    /// Whether other work was on the cores: then `run` passes it over.
+    pub contended: bool,
+    /// `speed` or `energy`.
+    pub goal: String,
+    /// The energy meter; absent when the heuristic (A3) decided alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meter: Option<String>,
+    /// Time it took.
+    pub took_s: f64,
+    /// Speed of the choice.
+    pub tokens_per_s: f64,
+    /// Speed of the fastest.
+    pub fastest_tokens_per_s: f64,
+    /// Threads for prompts.
+    pub prefill: Threads,
+    /// Threads for single tokens.
+    pub decode: Threads,
+    /// Everything that was measured.
+    #[serde(rename = "measured", default)]
+    pub candidates: Vec<Candidate>,
+}
+
+/// What a tuning is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// The processor.
+    pub cpu: String,
+    /// CPUs the process could use.
+    pub cpus: u32,
+    /// Name of the model.
+    pub model: String,
+    /// Bytes of its tensors.
+    pub model_bytes: u64,
+}
+
+/// Threads and the CPUs they share; none named leaves the choice to the system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threads {
+    /// How many.
+    pub threads: u32,
+    /// CPU numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<usize>,
+}
+
+/// One measured choice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// Cores per cluster, biggest cluster first.
+    pub cores: Vec<u32>,
+    /// Its speed.
+    pub tokens_per_s: f64,
+    /// Its energy, where measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules_per_token: Option<f64>,
+}
+
+impl Subject {
+    /// A model on this machine.
+    pub fn here(model: &str, model_bytes: u64) -> Self {
+        let cpu = motley_host::cpu_name::read(Path::new("/")).unwrap_or_default();
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        Self { cpu, cpus, model: model.to_owned(), model_bytes }
+    }
+}
+
+/// Writes a tuning into a new file below `folder`.
+pub fn save(folder: &Path, tuning: &Tuning) -> Result<PathBuf, LibraryError> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = tuning.subject.model.chars().take(80).map(plain).collect();
+    let stem = format!("{name}-{}", tuning.date.replace(':', "-"));
+    let (mut file, path) = create(&folder.join("tunings"), &stem, "toml")?;
+    let text = toml::to_string(tuning).expect("numbers, words and lists are TOML");
+    file.write_all(text.as_bytes())
+        .map_err(|source| LibraryError::Io { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// The newest tuning below `folder` for `subject` that was measured without other work on the
+/// cores; files that cannot be read are passed over.
+pub fn newest(folder: &Path, subject: &Subject) -> Option<Tuning> {
+    let entries = std::fs::read_dir(folder.join("tunings")).ok()?;
+    let found = entries.flatten().filter_map(|entry| read(&entry.path()));
+    let fits = found.filter(|tuning| tuning.subject == *subject && !tuning.contended);
+    fits.max_by(|a, b| a.date.cmp(&b.date))
+}
+
+fn read(path: &Path) -> Option<Tuning> {
+    let size = std::fs::metadata(path).ok()?.len();
+    let text = std::fs::read_to_string(path).ok().filter(|_| size <= MAX_FILE_BYTES)?;
+    let tuning: Tuning = toml::from_str(&text).ok()?;
+    let sane = |threads: &Threads| (1..=MAX_THREADS).contains(&threads.threads);
+    let sound =
+        tuning.motley_tuning == TUNING_VERSION && sane(&tuning.prefill) && sane(&tuning.decode);
+    sound.then_some(tuning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(date: &str, threads: u32) -> Tuning {
+        Tuning {
+            motley_tuning: TUNING_VERSION,
+            date: date.into(),
+            program: "motley".into(),
+            subject: Subject::here("a/model name", 7),
+            contended: false,
+            goal: "energy".into(),
+            meter: None,
+            took_s: 1.0,
+            tokens_per_s: 9.5,
+            fastest_tokens_per_s: 10.0,
+            prefill: Threads { threads: 2, cpus: vec![] },
+            decode: Threads { threads, cpus: vec![4] },
+            candidates: vec![Candidate {
+                cores: vec![1],
+                tokens_per_s: 9.5,
+                joules_per_token: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn the_newest_that_fits_counts_and_nothing_is_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let first = save(root, &made("2026-01-31T12:00:00Z", 2)).unwrap();
+        assert_ne!(first, save(root, &made("2026-01-31T12:00:00Z", 2)).unwrap());
+        assert!(first.ends_with("tunings/a-model-name-2026-01-31T12-00-00Z.toml"));
+        save(root, &made("2026-02-01T00:00:00Z", 1)).unwrap();
+        let busy = Tuning { contended: true, ..made("2026-03-01T00:00:00Z", 2) };
+        save(root, &busy).unwrap();
+        save(root, &made("2026-04-01T00:00:00Z", 9999)).unwrap();
+        let found = newest(root, &Subject::here("a/model name", 7)).unwrap();
+        assert_eq!(found, made("2026-02-01T00:00:00Z", 1));
+        assert_eq!(newest(root, &Subject::here("a/model name", 8)), None);
+    }
+}

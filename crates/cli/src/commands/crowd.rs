@@ -1,0 +1,126 @@
+//! `motley bench --neighbours N`: decode beside N niced busy programs, as ggml alone does it and
+//! as Motley escapes it. One engine, one session per way, the ways in turn.
+
+use crate::args::{Bench, Global};
+use crate::load::{load, session_options};
+use anyhow::{Context, Result};
+use comfy_table::Table;
+use motley_engine::{Engine, Runtime, Seam, ThreadSet, ThreadSets};
+use serde::Serialize;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A way that stands still is left after this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What is continued.
+const PROMPT: &str = "The river rises in the hills to the north and runs past three towns";
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()> {
+    let runtime = Runtime::start(Seam::Registered)?;
+    let engine = load(runtime, &bench.model, &bench.load, global)?;
+    let mut rows = vec![measure(&engine, bench, Way { name: "alone", yields: true, one: false })?];
+    let crowd = Crowd::start(neighbours)?;
+    let beside = [
+        Way { name: "beside them, threads kept", yields: false, one: false },
+        Way { name: "beside them, one thread", yields: false, one: true },
+        Way { name: "beside them, Motley", yields: true, one: false },
+    ];
+    for way in beside {
+        rows.push(measure(&engine, bench, way)?);
+    }
+    drop(crowd);
+    if global.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["way", "tokens", "decode t/s", "last half t/s", "thread changes"]);
+    for row in &rows {
+        table.add_row([
+            row.way.to_owned(),
+            row.tokens.to_string(),
+            format!("{:.2}", row.tokens_per_s),
+            format!("{:.2}", row.last_half_tokens_per_s),
+            row.thread_changes.to_string(),
+        ]);
+    }
+    println!("{table}\n{neighbours} niced busy programs, {} threads", engine.threads());
+    Ok(())
+}
+
+/// How a session decodes.
+#[derive(Clone, Copy)]
+struct Way {
+    name: &'static str,
+    yields: bool,
+    one: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    way: &'static str,
+    tokens: usize,
+    tokens_per_s: f64,
+    last_half_tokens_per_s: f64,
+    thread_changes: u64,
+}
+
+fn measure(engine: &Engine, bench: &Bench, way: Way) -> Result<Row> {
+    let mut session = engine.session(&session_options(&bench.load))?;
+    if !way.yields {
+        session.keep_threads();
+    }
+    if way.one {
+        session.set_threads(&ThreadSets::both(ThreadSet::anywhere(1)))?;
+    }
+    let prompt = engine.tokenize(PROMPT);
+    session.prefill(&prompt)?;
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    // The prompt's own tokens again and again: every way decodes the same.
+    for &token in prompt.iter().cycle().take(bench.decode) {
+        let start = Instant::now();
+        session.decode(token)?;
+        times.push(start.elapsed().as_secs_f64());
+        if begun.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    let speed = |times: &[f64]| times.len() as f64 / times.iter().sum::<f64>().max(1e-9);
+    Ok(Row {
+        way: way.name,
+        tokens: times.len(),
+        tokens_per_s: speed(&times),
+        last_half_tokens_per_s: speed(&times[times.len() / 2..]),
+        thread_changes: session.stats().thread_changes,
+    })
+}
+
+/// Busy programs, ended when dropped.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    fn start(neighbours: u32) -> Result<Self> {
+        let mut crowd = Self(Vec::new());
+        for _ in 0..neighbours {
+            let child = Command::new("nice")
+                .args(["-n", "10", "sh", "-c", "while :; do :; done"])
+                .stdin(Stdio::null())
+                .spawn()
+                .context("cannot start a busy neighbour (`nice` and `sh` are needed)")?;
+            crowd.0.push(child);
+        }
+        Ok(crowd)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `motley tune`: which cores decode best, measured on the live engine (A1 to A5), and kept for
+//! `run`. Prints and keeps; `motley_plan::cores` chooses.
+
+use crate::args::{Global, Tune, TuneGoal};
+use crate::load::{load, session_options, subject};
+use crate::page::{Fact, align_right, facts, table, width_of};
+use anyhow::{Context, Result};
+use comfy_table::presets;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use motley_calibrate::library;
+use motley_calibrate::tuning::{Candidate, TUNING_VERSION, Threads, Tuning, save};
+use motley_engine::{MachineCores, Runtime, Seam, ThreadSet, Tuned, tune};
+use motley_plan::cores::{Aecs, CoreSearch, CoreSet, Exhaustive, Objective, Tried, Verdict};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// What is continued: plain prose, so that experts are used as they usually are.
+const PROMPT: &str = "The river rises in the hills to the north and runs past three towns before \
+it meets the sea. For most of the year it is shallow and slow, but in spring";
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<()> {
+    let runtime = Runtime::start(Seam::Registered)?;
+    let engine = load(runtime, &args.model, &args.load, global)?;
+    let mut session = engine.session(&session_options(&args.load))?;
+    session.prefill(&engine.tokenize(PROMPT))?;
+    let cores = MachineCores::read();
+    let objective = match args.goal {
+        TuneGoal::Energy => Objective::default(),
+        TuneGoal::Speed => Objective { epsilon: 0.0, ..Objective::default() },
+    };
+    let mut search: Box<dyn CoreSearch> = match args.exhaustive {
+        true => Box::new(Exhaustive::new(&cores.pool, None, objective)?),
+        false => Box::new(Aecs::new(cores.pool.clone(), None, objective)),
+    };
+    let bar = spinner(global.json);
+    let tuned = tune(&mut session, &cores, search.as_mut(), &mut |set, done| {
+        bar.set_message(format!("choice {}: {}", done + 1, cores.pool.describe(set)));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    let tuned = tuned?.context("no choice of cores could be measured")?;
+    let tuning = tuning(args, &tuned, subject(engine.spec()));
+    let path = match args.dry_run {
+        true => None,
+        false => Some(save(&library::folder()?, &tuning)?),
+    };
+    let text = match global.json {
+        true => {
+            let report = serde_json::json!({ "file": path, "tuning": tuning });
+            serde_json::to_string_pretty(&report)?
+        }
+        false => render(&tuned, &cores, path.as_ref(), width_of(columns)),
+    };
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(())
+}
+
+fn tuning(args: &Tune, tuned: &Tuned, subject: motley_calibrate::tuning::Subject) -> Tuning {
+    let selection = &tuned.selection;
+    let all = || selection.candidates.iter().map(|(tried, _)| tried);
+    let speed = |set: &CoreSet| all().find(|tried| tried.set == *set).map_or(0.0, speed_of);
+    let threads = |set: &ThreadSet| Threads { threads: set.threads, cpus: set.cpus.clone() };
+    let candidate = |tried: &Tried| Candidate {
+        cores: tried.set.per_cluster.clone(),
+        tokens_per_s: tried.measured.tokens_per_s,
+        joules_per_token: tried.measured.joules_per_token,
+    };
+    Tuning {
+        motley_tuning: TUNING_VERSION,
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        program: format!("motley {}", env!("CARGO_PKG_VERSION")),
+        subject,
+        contended: tuned.contended,
+        goal: match args.goal {
+            TuneGoal::Energy => "energy".into(),
+            TuneGoal::Speed => "speed".into(),
+        },
+        meter: tuned.meter.clone(),
+        took_s: tuned.took_s,
+        tokens_per_s: speed(&selection.chosen),
+        fastest_tokens_per_s: speed(&selection.fastest),
+        prefill: threads(&tuned.sets.prefill),
+        decode: threads(&tuned.sets.decode),
+        candidates: all().map(candidate).collect(),
+    }
+}
+
+fn speed_of(tried: &Tried) -> f64 {
+    tried.measured.tokens_per_s
+}
+
+fn render(tuned: &Tuned, cores: &MachineCores, path: Option<&PathBuf>, width: u16) -> String {
+    let selection = &tuned.selection;
+    let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
+    rows.set_header(["Cores", "tokens/s", "J/token", "verdict"]);
+    for (tried, verdict) in &selection.candidates {
+        let joules = tried.measured.joules_per_token;
+        rows.add_row([
+            cores.pool.describe(&tried.set),
+            format!("{:.1}", speed_of(tried)),
+            joules.map_or("not measured".into(), |joules| format!("{joules:.2}")),
+            match verdict {
+                Verdict::Chosen { .. } => "chosen".into(),
+                Verdict::Dearer { .. } => "fast enough, dearer".into(),
+                Verdict::TooSlow { speed } => format!("{:.0} % of the fastest", 100.0 * speed),
+            },
+        ]);
+    }
+    align_right(&mut rows, &[1, 2]);
+    let meter = tuned.meter.clone();
+    let mut list: Vec<Fact> = vec![
+        ("Decode", cores.pool.describe(&selection.chosen)),
+        ("Prefill", cores.pool.describe(&cores.pool.all_considered())),
+        ("Measured", format!("{} choices in {:.1} s", selection.measured, tuned.took_s)),
+        ("Energy", meter.unwrap_or_else(|| "no meter: by the heuristic of A3".into())),
+    ];
+    if tuned.contended {
+        let note = "other work was on the cores; `run` passes this over, tune again when idle";
+        list.push(("Note", note.into()));
+    }
+    list.extend(path.map(|path| ("Kept in", path.display().to_string())));
+    format!("{}\n{}", rows.trim_fmt(), facts(&list, width))
+}
+
+/// Drawn on a terminal only.
+fn spinner(quiet: bool) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}").expect("the template is a constant");
+    ProgressBar::with_draw_target(None, target).with_style(style)
+}

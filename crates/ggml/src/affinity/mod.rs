@@ -1,0 +1,11 @@
+//! Binding the calling thread to CPUs. ggml binds the workers of a pool itself, but the thread
+//! that asks for work only when the pool is made; with two pools (A5) it changes sides.
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "linux.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "unsupported.rs"]
+mod system;
+
+pub(crate) use system::bind_this_thread;

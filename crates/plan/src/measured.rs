@@ -1,0 +1,135 @@
+//! From what `motley calibrate` measured to the costs a plan is made with. What was not measured
+//! is derived from the machine's description.
+
+use motley_cost::ExpertShape;
+use motley_cost::calibration::{Calibration as Table, ExpertCost, WeightLayout};
+
+use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate};
+
+impl Calibration {
+    /// The costs in `table` for experts that lie as `layout`, on `threads` threads.
+    pub fn measured(table: &Table, layout: WeightLayout, threads: u32) -> Result<Self, NoCpu> {
+        let mut costs = Self::derive(&table.machine)?;
+        let mut names: Vec<&str> = table.experts.iter().map(|e| e.quantisation.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let found = names.iter().filter_map(|name| table.expert(name, layout, threads));
+        let kernels: Vec<KernelRate> = found.filter_map(kernel).collect();
+        if !kernels.is_empty() {
+            costs.cpu.kernels = kernels;
+        }
+        if let Some(rate) = table.memory_gb_per_s(threads) {
+            costs.cpu.memory_gb_per_s = rate;
+        }
+        if let Some(disk) = &table.disk {
+            costs.disk = Some(PathRate { gb_per_s: disk.gb_per_s, latency_us: disk.latency_us });
+        }
+        let cores = |rate: &motley_cost::calibration::MemoryRate| CoresRate {
+            cores: rate.threads,
+            gb_per_s: rate.gb_per_s,
+        };
+        costs.by_cores = table.memory.iter().map(cores).collect();
+        costs.source = format!("measured {} on {}", table.provenance.date, table.provenance.cpu);
+        costs.measured = true;
+        Ok(costs)
+    }
+}
+
+/// One token as it was measured, launch included; many by the fitted slope.
+fn kernel(cost: &ExpertCost) -> Option<KernelRate> {
+    let shape = ExpertShape::new(cost.hidden, cost.intermediate, cost.bits_per_weight);
+    let first = cost.measured.first().filter(|point| point.tokens == 1);
+    let one_us = first.map_or_else(|| cost.compute(&shape).us(1), |point| point.took_us);
+    let last = cost.measured.last().filter(|point| point.took_us > 0.0);
+    let slope = (cost.us_per_mflop > 0.0).then(|| 1e3 / cost.us_per_mflop);
+    let reached = last.map(|p| f64::from(p.tokens) * shape.flop_per_token() / p.took_us * 1e-3);
+    let many = slope.or(reached)?;
+    (one_us > 0.0 && many > 0.0).then(|| KernelRate {
+        quantisation: cost.quantisation.clone(),
+        one_token_gb_per_s: shape.bytes as f64 / (one_us * 1e3),
+        many_tokens_gflop_per_s: many,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_cost::calibration::{DiskCost, FORMAT_VERSION, Measured, MemoryRate, Provenance};
+
+    fn expert(layout: WeightLayout, threads: u32, us_per_mb: f64) -> ExpertCost {
+        ExpertCost {
+            quantisation: "q4_0".into(),
+            bits_per_weight: 4.5,
+            layout,
+            threads,
+            block_us: 20.0,
+            launch_us: 0.0,
+            us_per_mb,
+            us_per_mflop: 10.0,
+            residuals: Default::default(),
+            other_shape_relative: None,
+            other_shape_points_relative: None,
+            hidden: 2048,
+            intermediate: 768,
+            measured: vec![Measured { tokens: 1, took_us: us_per_mb * 2.654208 }],
+        }
+    }
+
+    fn table() -> Table {
+        Table {
+            version: FORMAT_VERSION,
+            provenance: Provenance {
+                date: "2026-01-31T12:00:00Z".into(),
+                program: "motley".into(),
+                cpu: "Some CPU".into(),
+                cores: 2,
+                instructions: vec![],
+                load_one_min: None,
+                took_s: 1.0,
+            },
+            machine: motley_machine::find("this").unwrap(),
+            memory: vec![
+                MemoryRate { threads: 1, gb_per_s: 9.0 },
+                MemoryRate { threads: 2, gb_per_s: 14.0 },
+            ],
+            disk: Some(DiskCost {
+                what: "ext4".into(),
+                direct: true,
+                backend: "uring".into(),
+                in_flight: 4,
+                gb_per_s: 1.2,
+                latency_us: 90.0,
+                alone_gb_per_s: 0.9,
+                residuals: Default::default(),
+            }),
+            links: vec![],
+            experts: vec![
+                expert(WeightLayout::Plain, 2, 100.0),
+                expert(WeightLayout::Rearranged, 2, 80.0),
+            ],
+        }
+    }
+
+    #[test]
+    fn measured_rates_replace_derived_ones() {
+        let costs = Calibration::measured(&table(), WeightLayout::Plain, 2).unwrap();
+        assert!(costs.measured && costs.is_sound(), "{costs:?}");
+        // 100 µs for 10⁶ bytes are 10 GB/s; 10 µs for 10⁶ operations are 100 GFLOP/s.
+        let kernel = &costs.cpu.kernels[0];
+        assert!((kernel.one_token_gb_per_s - 10.0).abs() < 0.01, "{kernel:?}");
+        assert_eq!(kernel.many_tokens_gflop_per_s, 100.0);
+        assert_eq!(costs.cpu.memory_gb_per_s, 14.0);
+        assert_eq!(costs.disk, Some(PathRate { gb_per_s: 1.2, latency_us: 90.0 }));
+        let other = Calibration::measured(&table(), WeightLayout::Rearranged, 2).unwrap();
+        assert!(other.cpu.kernels[0].one_token_gb_per_s > kernel.one_token_gb_per_s);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_derived() {
+        let bare = Table { memory: vec![], disk: None, experts: vec![], ..table() };
+        let costs = Calibration::measured(&bare, WeightLayout::Plain, 2).unwrap();
+        let derived = Calibration::derive(&bare.machine).unwrap();
+        assert_eq!(costs.cpu.kernels, derived.cpu.kernels);
+        assert_eq!(costs.disk, derived.disk);
+    }
+}

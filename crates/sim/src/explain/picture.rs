@@ -1,0 +1,179 @@
+//! A run explained as SVG: one stacked bar per phase, and below it what changes would give.
+//! Draws; computes nothing but where things go.
+
+use std::fmt::Write;
+
+use super::parts::{Part, PhaseParts};
+
+const WIDTH_PX: f64 = 820.0;
+const LEFT_PX: f64 = 230.0;
+const BAR_PX: f64 = WIDTH_PX - LEFT_PX - 90.0;
+const ROW_PX: f64 = 26.0;
+
+/// What to draw.
+#[derive(Debug, Clone)]
+pub struct Picture<'a> {
+    /// Above the picture.
+    pub title: &'a str,
+    /// Phases by name.
+    pub phases: Vec<(&'a str, &'a PhaseParts)>,
+    /// Changes and their gains: 1 is none.
+    pub gains: Vec<(String, f64)>,
+}
+
+impl Picture<'_> {
+    /// The picture as SVG text.
+    pub fn to_svg(&self) -> String {
+        let mut out = Canvas::default();
+        out.text(16.0, 30.0, "title", self.title);
+        out.y = 52.0;
+        for (name, parts) in &self.phases {
+            phase(&mut out, name, parts);
+        }
+        legend(&mut out, &self.phases);
+        if !self.gains.is_empty() {
+            out.y += ROW_PX;
+            out.text(16.0, out.y, "head", "What if: time of the run over the changed run's");
+            out.y += 12.0;
+            let most = self.gains.iter().map(|(_, gain)| *gain).fold(1.0, f64::max);
+            self.gains.iter().for_each(|(name, gain)| bar(&mut out, name, *gain, most));
+            one(&mut out, self.gains.len(), most);
+        }
+        out.finish()
+    }
+}
+
+fn phase(out: &mut Canvas, name: &str, parts: &PhaseParts) {
+    let text = format!("{name}, {} tokens", parts.tokens);
+    out.text(16.0, out.y + 17.0, "label", &text);
+    let mut x = LEFT_PX;
+    for (part, seconds) in parts.parts.iter().filter(|(_, seconds)| *seconds > 0.0) {
+        let width = BAR_PX * seconds / parts.time_s.max(f64::MIN_POSITIVE);
+        out.rect(x, width, colour(*part));
+        x += width;
+    }
+    out.text(LEFT_PX + BAR_PX + 8.0, out.y + 17.0, "label", &format!("{:.2} s", parts.time_s));
+    out.y += ROW_PX;
+}
+
+/// Colours of the parts that are there, in two columns.
+fn legend(out: &mut Canvas, phases: &[(&str, &PhaseParts)]) {
+    out.y += 8.0;
+    let there = |part: &&Part| phases.iter().any(|(_, parts)| parts.seconds(**part) > 0.0);
+    for (index, part) in Part::ALL.iter().filter(there).enumerate() {
+        let x = LEFT_PX + (index % 3) as f64 * 180.0;
+        if index > 0 && index % 3 == 0 {
+            out.y += 20.0;
+        }
+        out.swatch(x, colour(*part));
+        out.text(x + 18.0, out.y + 11.0, "small", part.name());
+    }
+    out.y += 20.0;
+}
+
+fn bar(out: &mut Canvas, name: &str, gain: f64, most: f64) {
+    out.text(16.0, out.y + 17.0, "label", name);
+    let width = BAR_PX * gain.max(0.0) / most;
+    out.rect(LEFT_PX, width, if gain >= 1.0 { "#2ca02c" } else { "#b0b0b0" });
+    out.text(LEFT_PX + BAR_PX + 8.0, out.y + 17.0, "label", &format!("{gain:.2} ×"));
+    out.y += ROW_PX;
+}
+
+/// The line of no change through `rows` bars above.
+fn one(out: &mut Canvas, rows: usize, most: f64) {
+    let x = LEFT_PX + BAR_PX / most;
+    let top = out.y - ROW_PX * rows as f64;
+    out.line(x, top, out.y);
+}
+
+fn colour(part: Part) -> &'static str {
+    match part {
+        Part::Dense => "#9a9a9a",
+        Part::Compute => "#1f77b4",
+        Part::Memory => "#74b3de",
+        Part::Disk => "#d6781e",
+        Part::Transfer => "#9650aa",
+        Part::Sync => "#d8c04a",
+        Part::Sampling => "#2ca02c",
+    }
+}
+
+/// SVG elements, and how far down they go.
+#[derive(Default)]
+struct Canvas {
+    body: String,
+    y: f64,
+}
+
+impl Canvas {
+    fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
+        let text = escape(text);
+        let _ = writeln!(self.body, r#"<text x="{x:.1}" y="{y:.1}" class="{class}">{text}</text>"#);
+    }
+
+    fn rect(&mut self, x: f64, width: f64, fill: &str) {
+        let y = self.y + 2.0;
+        let height = ROW_PX - 6.0;
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height}" fill="{fill}"/>"#
+        );
+    }
+
+    fn swatch(&mut self, x: f64, fill: &str) {
+        let y = self.y;
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x:.1}" y="{y:.1}" width="12" height="12" fill="{fill}"/>"#
+        );
+    }
+
+    fn line(&mut self, x: f64, from: f64, to: f64) {
+        let _ = writeln!(
+            self.body,
+            r##"<line x1="{x:.1}" y1="{from:.1}" x2="{x:.1}" y2="{to:.1}" stroke="#333" stroke-dasharray="3 3"/>"##
+        );
+    }
+
+    fn finish(self) -> String {
+        let height = self.y + 16.0;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH_PX}\" height=\"{height:.0}\">\n\
+             <style>text{{font-family:sans-serif;fill:#222}}.title{{font-size:18px}}\
+             .head,.label{{font-size:14px}}.small{{font-size:12px}}</style>\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
+            self.body
+        )
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::Bound;
+
+    #[test]
+    fn bars_fill_the_width_and_text_cannot_break_out() {
+        let parts = PhaseParts {
+            tokens: 3,
+            time_s: 2.0,
+            parts: vec![(Part::Dense, 0.5), (Part::Disk, 1.5)],
+            bound: Bound::Disk,
+            memory_gb_per_s: None,
+        };
+        let picture = Picture {
+            title: "a <b> & c",
+            phases: vec![("decode", &parts)],
+            gains: vec![("disk × 2".into(), 1.6)],
+        };
+        let svg = picture.to_svg();
+        assert!(svg.contains("a &lt;b&gt; &amp; c"), "{svg}");
+        let quarter = format!(r#"width="{:.1}""#, BAR_PX / 4.0);
+        assert!(svg.contains(&quarter) && svg.contains("1.60 ×"), "{svg}");
+        assert!(!svg.contains("transfer") && svg.contains("waiting for disk"), "{svg}");
+    }
+}
