@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         }
         Command::Plan(plan) => commands::plan::run(&motley.global, &plan, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
+        Command::Eval(eval) => commands::eval::run(&motley.global, &eval, columns()),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {
             commands::reproduce::run(&motley.global, &reproduce, columns())

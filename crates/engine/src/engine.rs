@@ -155,6 +155,17 @@ impl Engine {
         self.model.tokenize(text, true, true)
     }
 
+    /// Text → tokens as plain text: no beginning token, and control tokens written in the
+    /// text are text.
+    pub fn tokenize_plain(&self, text: &str) -> Vec<i32> {
+        self.model.tokenize(text, false, false)
+    }
+
+    /// What the model wants before a text: its beginning token, or nothing.
+    pub fn begin_tokens(&self) -> Vec<i32> {
+        self.model.tokenize("", true, false)
+    }
+
     /// The bytes of one token; not always whole UTF-8 (see [`crate::TextStream`]).
     pub fn token_bytes(&self, token: i32) -> Vec<u8> {
         self.model.token_bytes(token, false)

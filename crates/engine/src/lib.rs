@@ -14,12 +14,14 @@
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
 //! * [`text`]: tokens to text as they arrive.
+//! * [`eval`]: perplexity and multiple choice, with intervals.
 
 #![forbid(unsafe_code)]
 
 pub mod chat;
 mod drive;
 pub mod engine;
+pub mod eval;
 mod experts;
 pub mod figures;
 mod foresight;

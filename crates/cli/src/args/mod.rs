@@ -1,14 +1,17 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan` holds what planning takes, `sim` what the simulator takes, `trace` what traces take.
+//! `eval` holds what evaluation takes, `plan` what planning takes, `sim` what the simulator
+//! takes, `trace` what traces take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
+mod eval;
 mod plan;
 mod sim;
 mod trace;
 
+pub(crate) use eval::Eval;
 pub(crate) use plan::Plan as PlanArgs;
 pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
@@ -24,7 +27,7 @@ pub(crate) struct Motley {
 }
 
 /// Flags every command takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// Threads to compute with (default: every core)
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=512))]
@@ -55,6 +58,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
+    /// Perplexity and multiple choice, with intervals; compares settings in pairs
+    Eval(Box<Eval>),
     /// Simulate a model on a machine you need not have
     Sim(Box<Sim>),
     /// Put published results beside what our scheduler gives
@@ -175,7 +180,7 @@ pub(crate) struct Bench {
 }
 
 /// `4G`, `512M`, `1.5GiB`, or bytes; units are powers of 1024.
-fn parse_size(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let shift = match unit.trim().to_ascii_uppercase().as_str() {

@@ -1,6 +1,7 @@
 //! One command, one file.
 
 pub(crate) mod bench;
+pub(crate) mod eval;
 pub(crate) mod inspect;
 pub(crate) mod plan;
 pub(crate) mod reproduce;
