@@ -4,6 +4,7 @@
 use crate::chat::{ChatError, ChatMessage, render_chat};
 use crate::drive::{Drive, Streaming};
 use crate::figures::{SharedFigures, StreamFigures};
+use crate::helper::HelperMaker;
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions};
 use crate::streaming::{StreamingOptions, limits, streaming};
@@ -103,6 +104,7 @@ pub struct Engine {
     pools: Pools,
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
+    helper: Option<HelperMaker>,
 }
 
 impl Engine {
@@ -127,7 +129,14 @@ impl Engine {
             pools: pools(options.threads)?,
             options: options.clone(),
             dense_reads,
+            helper: None,
         })
+    }
+
+    /// Gives every session started from now on a unit beside the CPU. Blocks whose
+    /// experts are streamed are not shown to it.
+    pub fn set_helper(&mut self, helper: HelperMaker) {
+        self.helper = Some(helper);
     }
 
     /// Starts a timeline.
@@ -194,6 +203,17 @@ impl Engine {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
     }
 
+    /// How weights came into memory.
+    pub fn loading(&self) -> Loading {
+        self.options.loading
+    }
+
+    /// The model's shape and its files.
+    #[cfg(feature = "npu")]
+    pub(crate) fn files(&self) -> (Arc<ModelSpec>, Vec<PathBuf>) {
+        (Arc::clone(&self.spec), self.paths.clone())
+    }
+
     /// Model and pools, for a context of the caller's own.
     #[cfg(test)]
     pub(crate) fn parts(&self) -> (Arc<Model>, Pools) {
@@ -208,7 +228,8 @@ impl Engine {
         let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
         let streaming = if streamed { Some(self.streaming(options)?) } else { None };
         let figures = Arc::<SharedFigures>::default();
-        let drive = Drive::new(streaming, watcher, Arc::clone(&figures));
+        let helper = self.helper.as_ref().map(|make| make());
+        let drive = Drive::new(streaming, watcher, Arc::clone(&figures)).with_helper(helper);
         Session::new(Arc::clone(&self.model), self.pools.clone(), options, drive, figures)
     }
 

@@ -5,6 +5,7 @@
 //! * [`engine`]: loading, vocabulary, sessions.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * `drive`: what happens to each routed-expert block.
+//! * [`helper`]: a unit beside the CPU that takes blocks; [`npu`]: one (feature `npu`).
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
 //! * [`figures`]: what blocks took and read.
@@ -26,6 +27,9 @@ mod experts;
 pub mod figures;
 mod foresight;
 mod gates;
+pub mod helper;
+#[cfg(feature = "npu")]
+pub mod npu;
 pub mod pressure;
 pub mod routing;
 pub mod sampling;

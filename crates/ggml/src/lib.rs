@@ -7,6 +7,7 @@
 //! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
 //! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
 //! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
+//! * [`between`]: a block's formula, for units that are not ggml; [`dequant`]: its weights.
 //! * [`project`]: a small matrix times the hidden rows, for router scores.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
@@ -19,11 +20,13 @@
 mod abi;
 pub mod backend;
 pub mod batch;
+pub mod between;
 pub mod block;
 mod claim;
 mod clone;
 pub mod context;
 pub mod cpu;
+pub mod dequant;
 mod device;
 mod log;
 pub mod model;
@@ -38,8 +41,10 @@ pub mod vfile;
 
 pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts};
 pub use batch::{Batch, BatchToken};
+pub use between::{Formula, Gated, NoFormula};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
+pub use dequant::{DequantError, dequantise};
 pub use model::{LoadError, Model, ModelOptions, Weights};
 pub use project::{ProjectError, Rows};
 pub use runtime::{Runtime, Seam, SeamConflict};
