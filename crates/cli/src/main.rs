@@ -7,6 +7,7 @@
 mod args;
 mod commands;
 mod load;
+mod npu;
 mod page;
 
 use args::{Command, Motley};

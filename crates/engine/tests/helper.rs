@@ -58,8 +58,12 @@ fn halves_have_the_bits_of_the_whole() {
         let counted = Arc::clone(&calls);
         engine.set_helper(Arc::new(move || Box::new(Halves(Arc::clone(&counted)))));
         assert!(logits(&engine) == expected, "{arch:?}, repack {repack}");
-        // The last layer of a prompt computes its last token only.
-        let layers = engine.spec().expert_layers().count() as u64 - 1;
-        assert_eq!(calls.load(Relaxed), 2 * layers);
+        // The last layer of a prompt may compute its last token only.
+        let layers = engine.spec().expert_layers().count() as u64;
+        let halves = calls.load(Relaxed);
+        assert!(
+            (2 * (layers - 1)..=2 * layers).contains(&halves),
+            "{arch:?}: {halves} of {layers}"
+        );
     }
 }

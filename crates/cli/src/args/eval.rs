@@ -1,6 +1,7 @@
 //! What `motley eval` takes.
 
 use super::LoadArgs;
+use crate::npu::NpuArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A setting for --compare is one of these, or several with commas between:
-  exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME  threads=N  chunk=N")]
+  exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME  threads=N  chunk=N
+  npu=spill|prune|pad|off (builds with feature npu)")]
 pub(crate) struct Eval {
     /// GGUF file (any part of a split one)
     pub(crate) model: PathBuf,
@@ -28,6 +30,8 @@ pub(crate) struct Eval {
     pub(crate) compare: Option<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) npu: NpuArgs,
 }
 
 /// What is evaluated; at least one.

@@ -8,6 +8,7 @@ mod setting;
 
 use crate::args::{Eval, Global};
 use crate::load::{load, session_options};
+use crate::npu::attach;
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_engine::eval::tasks::{Pick, read_questions, read_text};
@@ -63,7 +64,8 @@ impl Work {
 
 /// All of the work under one setting.
 fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Result<Run> {
-    let engine = load(runtime, &eval.model, &setting.load, &setting.global)?;
+    let mut engine = load(runtime, &eval.model, &setting.load, &setting.global)?;
+    let npu = attach(&mut engine, &setting.npu, setting.load.chunk)?;
     let options = session_options(&setting.load);
     let mut session = engine.session(&options)?;
     let mut subjects = Vec::new();
@@ -88,7 +90,8 @@ fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Re
             .with_context(|| format!("{task}"))?;
         subjects.push(Subject::Questions { task: *task, answers });
     }
-    Ok(Run { setting: setting.name.clone(), subjects })
+    let npu = npu.map_or(Vec::new(), |figures| figures());
+    Ok(Run { setting: setting.name.clone(), subjects, npu })
 }
 
 fn perplexity(

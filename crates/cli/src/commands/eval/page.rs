@@ -2,6 +2,7 @@
 //! one of paired differences.
 
 use super::report::{Difference, Report, Subject};
+use crate::npu::NpuRow;
 use crate::page::{table, width_of};
 use comfy_table::presets;
 use motley_engine::eval::Interval;
@@ -18,6 +19,9 @@ pub(crate) fn render(report: &Report, columns: Option<u16>) -> String {
         }
     }
     let mut page = figures.trim_fmt() + "\n";
+    for run in report.runs.iter().filter(|run| !run.npu.is_empty()) {
+        page += &(npu_rows(&run.setting, &run.npu, width) + "\n");
+    }
     if !report.differences.is_empty() {
         let mut paired = table(width, presets::UTF8_HORIZONTAL_ONLY);
         paired.set_header(["paired difference", "figure", "95 % interval", "only 1st / 2nd right"]);
@@ -27,6 +31,25 @@ pub(crate) fn render(report: &Report, columns: Option<u16>) -> String {
         page += &(paired.trim_fmt() + "\n");
     }
     page
+}
+
+/// What a static-graph device did under one setting.
+fn npu_rows(setting: &str, rows: &[NpuRow], width: u16) -> String {
+    let mut npu = table(width, presets::UTF8_HORIZONTAL_ONLY);
+    let layer = format!("{setting}: layer");
+    npu.set_header([&layer, "on the device", "spilled", "dropped", "padding", "launches"]);
+    for row in rows {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        npu.add_row([
+            row.layer.to_string(),
+            row.refused.clone().unwrap_or_else(|| percent(row.device_share)),
+            row.spilled.to_string(),
+            percent(row.drop_rate),
+            percent(row.padding_rate),
+            row.launches.to_string(),
+        ]);
+    }
+    npu.trim_fmt()
 }
 
 /// Name of a figure and how many digits of it mean something.

@@ -1,6 +1,7 @@
 //! What an evaluation found, as JSON for programs; `page` shows it to people.
 
 use crate::args::Eval;
+use crate::npu::NpuRow;
 use motley_engine::eval::{Answers, Interval, PairedCounts, Perplexity, Task};
 use serde::Serialize;
 
@@ -21,6 +22,9 @@ pub(crate) struct Report {
 pub(crate) struct Run {
     pub(crate) setting: String,
     pub(crate) subjects: Vec<Subject>,
+    /// What a static-graph device did, by layer; empty without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) npu: Vec<NpuRow>,
 }
 
 /// One text or one file of questions.

@@ -1,6 +1,7 @@
 //! The settings an evaluation runs under, and how `--compare` changes them.
 
 use crate::args::{Eval, Global, LoadArgs, LoadingArg, parse_size};
+use crate::npu::NpuArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 
@@ -10,12 +11,18 @@ pub(crate) struct Setting {
     pub(crate) name: String,
     pub(crate) global: Global,
     pub(crate) load: LoadArgs,
+    pub(crate) npu: NpuArgs,
 }
 
 impl Setting {
     /// As typed, without `--compare`.
     pub(crate) fn given(global: &Global, eval: &Eval) -> Self {
-        Self { name: "as given".into(), global: global.clone(), load: eval.load.clone() }
+        Self {
+            name: "as given".into(),
+            global: global.clone(),
+            load: eval.load.clone(),
+            npu: eval.npu.clone(),
+        }
     }
 
     /// The same with `text` applied: `exact`, `memory=2G`, `policy=lru,threads=1`.
@@ -43,8 +50,10 @@ impl Setting {
             "prefetch" => load.prefetch = value.parse().map_err(anyhow::Error::msg)?,
             "threads" => self.global.threads = Some(number(value, 512)?),
             "chunk" => load.chunk = number(value, 4096)?,
+            "npu" => self.npu.set(value)?,
             _ => bail!(
-                "no such setting; there are exact, loading, memory, policy, prefetch, threads, chunk"
+                "no such setting; there are exact, loading, memory, policy, prefetch, threads, \
+                 chunk, npu"
             ),
         }
         Ok(())
