@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod last;
 mod load;
+mod npu;
 mod page;
 mod planned;
 mod recorder;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Doctor(doctor) => commands::doctor::run(&motley.global, &doctor, columns()),
         Command::Calibrate(args) => commands::calibrate::run(&motley.global, &args, columns()),
         Command::Bench(bench) => commands::bench::run(&motley.global, &bench),
+        Command::Eval(eval) => commands::eval::run(&motley.global, &eval, columns()),
         Command::Sim(sim) => commands::sim::run(&motley.global, &sim, columns()),
         Command::Reproduce(reproduce) => {
             commands::reproduce::run(&motley.global, &reproduce, columns())

@@ -9,6 +9,7 @@
 use crate::experts::{Experts, Landed};
 use crate::figures::{BlockTimes, SharedFigures, StreamFigures, added};
 use crate::foresight::Foresight;
+use crate::helper::BlockHelper;
 use crate::pressure::PressureWatch;
 use crate::routing::{Routed, RoutingWatcher};
 use motley_cost::Nanos;
@@ -24,6 +25,8 @@ use std::time::Instant;
 pub(crate) struct Drive {
     /// `None` when llama.cpp holds all expert bytes.
     streaming: Option<Streaming>,
+    /// A unit beside the CPU, for blocks whose bytes llama.cpp holds.
+    helper: Option<Box<dyn BlockHelper>>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: Routed,
     figures: Arc<SharedFigures>,
@@ -64,7 +67,11 @@ impl Drive {
         watcher: Option<Box<dyn RoutingWatcher>>,
         figures: Arc<SharedFigures>,
     ) -> Self {
-        Self { streaming, watcher, routed: Routed::default(), figures }
+        Self { streaming, helper: None, watcher, routed: Routed::default(), figures }
+    }
+
+    pub(crate) fn with_helper(self, helper: Option<Box<dyn BlockHelper>>) -> Self {
+        Self { helper, ..self }
     }
 }
 
@@ -80,7 +87,10 @@ impl BlockExecutor for Drive {
         }
         let begun = now();
         let Some(streaming) = &mut self.streaming else {
-            let outcome = cpu.compute(block);
+            let helped = self.helper.as_mut().map(|helper| helper.run(block, cpu)).transpose();
+            let helped =
+                helped.map_err(|reason| BlockError { layer: block.layer(), reason })?.flatten();
+            let outcome = helped.unwrap_or_else(|| cpu.compute(block));
             let took = begun.elapsed().as_secs_f64();
             let added = PhaseRecord {
                 blocks: 1,

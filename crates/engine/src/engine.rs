@@ -6,6 +6,7 @@ use crate::cores::{ThreadSet, ThreadSets};
 use crate::crowd::CrowdWatch;
 use crate::drive::{Drive, Streaming};
 use crate::figures::{SharedFigures, StreamFigures};
+use crate::helper::HelperMaker;
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::streaming::{StreamingOptions, limits, streaming};
@@ -112,6 +113,7 @@ pub struct Engine {
     threads: ThreadSets,
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
+    helper: Option<HelperMaker>,
 }
 
 impl Engine {
@@ -139,7 +141,14 @@ impl Engine {
             threads,
             options: options.clone(),
             dense_reads,
+            helper: None,
         })
+    }
+
+    /// Gives every session started from now on a unit beside the CPU. Blocks whose
+    /// experts are streamed are not shown to it.
+    pub fn set_helper(&mut self, helper: HelperMaker) {
+        self.helper = Some(helper);
     }
 
     /// Starts a timeline.
@@ -165,6 +174,17 @@ impl Engine {
     /// the text are taken as such.
     pub fn tokenize(&self, text: &str) -> Vec<i32> {
         self.model.tokenize(text, true, true)
+    }
+
+    /// Text → tokens as plain text: no beginning token, and control tokens written in the
+    /// text are text.
+    pub fn tokenize_plain(&self, text: &str) -> Vec<i32> {
+        self.model.tokenize(text, false, false)
+    }
+
+    /// What the model wants before a text: its beginning token, or nothing.
+    pub fn begin_tokens(&self) -> Vec<i32> {
+        self.model.tokenize("", true, false)
     }
 
     /// The bytes of one token; not always whole UTF-8 (see [`crate::TextStream`]).
@@ -239,7 +259,20 @@ impl Engine {
         let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
         let streaming = if streamed { Some(self.streaming(shape)?) } else { None };
         let figures = Arc::<SharedFigures>::default();
-        Ok((Drive::new(streaming, watcher, Arc::clone(&figures)), figures))
+        let helper = self.helper.as_ref().map(|make| make());
+        let drive = Drive::new(streaming, watcher, Arc::clone(&figures)).with_helper(helper);
+        Ok((drive, figures))
+    }
+
+    /// How weights came into memory.
+    pub fn loading(&self) -> Loading {
+        self.options.loading
+    }
+
+    /// The model's shape and its files.
+    #[cfg(feature = "npu")]
+    pub(crate) fn files(&self) -> (Arc<ModelSpec>, Vec<PathBuf>) {
+        (Arc::clone(&self.spec), self.paths.clone())
     }
 
     /// Model and pools, for a context of the caller's own.

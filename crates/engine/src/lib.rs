@@ -8,6 +8,7 @@
 //! * [`cores`]: sets of threads for both phases; `crowd`: fewer while others take the cores.
 //! * [`mod@tune`]: choices of cores measured on a live session.
 //! * `drive`: what happens to each routed-expert block.
+//! * [`helper`]: a unit beside the CPU that takes blocks; [`npu`]: one (feature `npu`).
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
 //! * [`figures`]: what blocks took and read.
@@ -17,6 +18,7 @@
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
 //! * [`chat`]: the model's own chat template.
 //! * [`text`]: tokens to text as they arrive.
+//! * [`eval`]: perplexity and multiple choice, with intervals.
 
 #![forbid(unsafe_code)]
 
@@ -26,10 +28,14 @@ pub mod cores;
 mod crowd;
 mod drive;
 pub mod engine;
+pub mod eval;
 mod experts;
 pub mod figures;
 mod foresight;
 mod gates;
+pub mod helper;
+#[cfg(feature = "npu")]
+pub mod npu;
 pub mod pressure;
 pub mod routing;
 pub mod sampling;

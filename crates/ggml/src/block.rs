@@ -163,6 +163,19 @@ impl<'g> ExpertBlock<'g> {
         }
     }
 
+    /// Writes the row of (`token`, `slot`), computed elsewhere.
+    ///
+    /// # Panics
+    /// When there is no such row or `row` is not `[n_embd]`.
+    pub fn write_row(&mut self, token: usize, slot: usize, row: &[f32]) {
+        self.output_row_mut(token, slot).copy_from_slice(row);
+    }
+
+    /// Writes zeros there: the expert adds nothing to this token.
+    pub fn drop_row(&mut self, token: usize, slot: usize) {
+        self.output_row_mut(token, slot).fill(0.0);
+    }
+
     /// Points the matmuls at `weights` (in the order of [`ExpertBlock::matrices`])
     /// and their ids; what they pointed at before.
     pub(crate) fn exchange_weights(&mut self, weights: &mut [ArenaWeight]) -> SavedWeights {
@@ -211,7 +224,8 @@ impl<'g> ExpertBlock<'g> {
         self.hidden
     }
 
-    pub(crate) fn hidden_width(&self) -> usize {
+    /// Floats of a hidden row.
+    pub fn hidden_width(&self) -> usize {
         // SAFETY: `hidden` is live for `'g`.
         unsafe { (*self.hidden).ne[0] as usize }
     }

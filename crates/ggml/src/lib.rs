@@ -7,6 +7,7 @@
 //! * `device`: the ggml device that claims them; `abi` mirrors ggml's tables.
 //! * [`backend`]: receives blocks and hands them to a [`BlockExecutor`].
 //! * [`subset`]: a block computed from arena slots, whole or in parts; `clone` packs.
+//! * [`between`]: a block's formula, for units that are not ggml; [`dequant`]: its weights.
 //! * [`project`]: a small matrix times the hidden rows, for router scores.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device,
 //!   met by the loader only.
@@ -23,12 +24,14 @@ mod affinity;
 pub mod backend;
 pub mod batch;
 pub mod bench;
+pub mod between;
 pub mod block;
 mod claim;
 mod clone;
 pub mod context;
 pub mod copy;
 pub mod cpu;
+pub mod dequant;
 mod device;
 pub mod devices;
 pub mod grammar;
@@ -46,9 +49,11 @@ pub mod vfile;
 pub use backend::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, SeamCounts};
 pub use batch::{Batch, BatchToken};
 pub use bench::{BenchBlock, BenchError, ExpertStack, Layout, StackSpec};
+pub use between::{Formula, Gated, NoFormula};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
 pub use copy::DeviceCopy;
+pub use dequant::{DequantError, dequantise};
 pub use devices::{DeviceInfo, DeviceType, devices};
 pub use grammar::{Grammar, GrammarError, schema_grammar};
 pub use model::{LoadError, Model, ModelOptions, Weights};

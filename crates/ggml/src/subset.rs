@@ -76,6 +76,26 @@ impl CpuUnit {
         self.subset = subset;
         outcome
     }
+
+    /// Computes these rows, (token, slot) each, with the weights the block came with;
+    /// other rows are left as they are.
+    pub fn compute_rows(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        rows: &[(usize, usize)],
+    ) -> Result<ComputeOutcome, SubsetError> {
+        if rows.len() == block.tokens() * block.slots() {
+            return Ok(self.compute(block));
+        }
+        if rows.is_empty() {
+            return Ok(ComputeOutcome::Done);
+        }
+        let mut subset = std::mem::take(&mut self.subset);
+        subset.take_rows(block, rows);
+        let outcome = subset.run_packed(self, block);
+        self.subset = subset;
+        outcome
+    }
 }
 
 impl Subset {
@@ -156,6 +176,24 @@ impl Subset {
                     self.expert_ids.push(expert as i32);
                 }
             }
+        }
+    }
+
+    /// These rows and the block's own stacks, in which experts have their own numbers.
+    fn take_rows(&mut self, block: &ExpertBlock<'_>, rows: &[(usize, usize)]) {
+        self.rows.clear();
+        self.rows.extend_from_slice(rows);
+        self.expert_ids.clear();
+        let expert = |&(token, slot): &(usize, usize)| block.expert(token, slot) as i32;
+        self.expert_ids.extend(rows.iter().map(expert));
+        self.slot_ids.clear();
+        self.slot_ids.extend_from_slice(&self.expert_ids);
+        self.weights.clear();
+        for matrix in block.matrices() {
+            self.weights.push(ArenaWeight {
+                stack: matrix.tensor_copy(),
+                ids: ids_tensor(&mut self.slot_ids, 1),
+            });
         }
     }
 

@@ -1,13 +1,14 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan`, `explain` and `tune` hold what those commands take, `serve` what the server takes,
-//! `sim` what the simulator takes, `trace` what traces take, `calibrate` what this machine's
-//! commands take.
+//! `plan`, `explain` and `tune` hold what those commands take, `eval` what evaluation takes,
+//! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
+//! `calibrate` what this machine's commands take.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
 
 mod calibrate;
+mod eval;
 mod explain;
 mod plan;
 mod serve;
@@ -16,6 +17,7 @@ mod trace;
 mod tune;
 
 pub(crate) use calibrate::{Calibrate, Doctor};
+pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use serve::Serve;
@@ -34,7 +36,7 @@ pub(crate) struct Motley {
 }
 
 /// Flags every command takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// Threads to compute with (default: every core)
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=512))]
@@ -77,6 +79,8 @@ pub(crate) enum Command {
     Calibrate(Box<Calibrate>),
     /// Measure against the bare engine, in interleaved pairs
     Bench(Bench),
+    /// Perplexity and multiple choice, with intervals; compares settings in pairs
+    Eval(Box<Eval>),
     /// Simulate a model on a machine you need not have
     Sim(Box<Sim>),
     /// Put published results beside what our scheduler gives

@@ -57,7 +57,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
     Ok(())
 }
 
-fn read_profile(path: &Path) -> Result<Profile> {
+pub(crate) fn read_profile(path: &Path) -> Result<Profile> {
     let shown = || path.display().to_string();
     let file = File::open(path).with_context(shown)?;
     Profile::read(BufReader::new(file)).with_context(shown)

@@ -108,7 +108,9 @@ mod tests {
         for choice in PrefetchChoice::ALL {
             assert_eq!(choice.name().parse(), Ok(choice));
             let built = choice.build(grid);
-            assert!(choice.name().contains(built.name()) || choice == PrefetchChoice::NextLayerRefill);
+            assert!(
+                choice.name().contains(built.name()) || choice == PrefetchChoice::NextLayerRefill
+            );
         }
         let error = "oracle".parse::<PrefetchChoice>().expect_err("not there").to_string();
         assert!(error.contains("`oracle`") && error.contains("next-layer"), "{error}");

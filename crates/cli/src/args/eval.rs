@@ -1,0 +1,55 @@
+//! What `motley eval` takes.
+
+use super::LoadArgs;
+use crate::npu::NpuArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// `motley eval`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A setting for --compare is one of these, or several with commas between:
+  exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME  threads=N  chunk=N
+  npu=spill|prune|pad|off (builds with feature npu)")]
+pub(crate) struct Eval {
+    /// GGUF file (any part of a split one)
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) what: What,
+    /// Most windows of a text, most questions of a file
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = positive)]
+    pub(crate) items: usize,
+    /// Tokens of a text's window
+    #[arg(long, default_value_t = 512, value_name = "TOKENS", value_parser = positive)]
+    pub(crate) window: usize,
+    /// Solved examples before each question
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) shots: usize,
+    /// Evaluate under a second setting on the same items, and show the paired difference
+    #[arg(long, value_name = "SETTING")]
+    pub(crate) compare: Option<String>,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) npu: NpuArgs,
+}
+
+/// What is evaluated; at least one.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct What {
+    /// Perplexity of a text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) text: Option<PathBuf>,
+    /// Yes-or-no questions about passages, BoolQ's JSON lines
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) boolq: Option<PathBuf>,
+    /// Which ending follows, HellaSwag's JSON lines
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(crate) hellaswag: Option<PathBuf>,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    (number > 0).then_some(number).ok_or_else(|| "at least 1".into())
+}

@@ -1,0 +1,136 @@
+//! `motley eval`: how well a model does, and whether a setting changes that. Questions
+//! and windows are picked by seed before any model is loaded, so two settings see the
+//! same ones.
+
+mod page;
+mod report;
+mod setting;
+
+use crate::args::{Eval, Global};
+use crate::load::{load, session_options};
+use crate::npu::attach;
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use motley_engine::eval::tasks::{Pick, read_questions, read_text};
+use motley_engine::eval::{
+    Answers, ChoiceSettings, Perplexity, Question, Task, Windows, answer_all,
+};
+use motley_engine::{Engine, Runtime, Seam, Session};
+use report::{Report, Run, Subject};
+use setting::Setting;
+use std::path::PathBuf;
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, eval: &Eval, columns: Option<u16>) -> Result<()> {
+    let first = Setting::given(global, eval);
+    let second = eval.compare.as_deref().map(|text| first.changed(text)).transpose()?;
+    let work = Work::read(eval, u64::from(global.seed))?;
+    let runtime = Runtime::start(Seam::Registered)?;
+    let one = evaluate(runtime, eval, &work, &first)?;
+    let two = match &second {
+        Some(second) => Some(evaluate(runtime, eval, &work, second)?),
+        None => None,
+    };
+    let report = Report::new(eval, u64::from(global.seed), one, two);
+    if global.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", page::render(&report, columns));
+    }
+    Ok(())
+}
+
+/// Everything that is asked, read before a model is.
+struct Work {
+    text: Option<(PathBuf, String)>,
+    tasks: Vec<(Task, Vec<Question>)>,
+}
+
+impl Work {
+    fn read(eval: &Eval, seed: u64) -> Result<Self> {
+        let what = &eval.what;
+        let text =
+            what.text.as_ref().map(|path| Ok::<_, anyhow::Error>((path.clone(), read_text(path)?)));
+        let pick = Pick { items: eval.items, shots: eval.shots, seed };
+        let mut tasks = Vec::new();
+        for (task, path) in [(Task::Boolq, &what.boolq), (Task::Hellaswag, &what.hellaswag)] {
+            if let Some(path) = path {
+                tasks.push((task, read_questions(task, path, &pick)?));
+            }
+        }
+        Ok(Self { text: text.transpose()?, tasks })
+    }
+}
+
+/// All of the work under one setting.
+fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Result<Run> {
+    let mut engine = load(runtime, &eval.model, &setting.load, &setting.global)?;
+    let npu = attach(&mut engine, &setting.npu, setting.load.chunk)?;
+    let options = session_options(&setting.load);
+    let mut session = engine.session(&options)?;
+    let mut subjects = Vec::new();
+    if let Some((path, text)) = &work.text {
+        let windows = Windows::of(&engine, text, eval.window, eval.items);
+        ensure!(
+            windows.count() > 0,
+            "{}: {} tokens are less than one window; give a smaller --window",
+            path.display(),
+            windows.text_tokens()
+        );
+        let room = options.context_tokens as usize;
+        ensure!(
+            windows.context_tokens() <= room,
+            "a window of {} tokens does not fit into a context of {room}; give a larger --context",
+            windows.context_tokens()
+        );
+        subjects.push(Subject::Text(perplexity(&mut session, &windows, eval.window, setting)?));
+    }
+    for (task, questions) in &work.tasks {
+        let answers = questions_answered(&engine, &mut session, questions, setting)
+            .with_context(|| format!("{task}"))?;
+        subjects.push(Subject::Questions { task: *task, answers });
+    }
+    let npu = npu.map_or(Vec::new(), |figures| figures());
+    Ok(Run { setting: setting.name.clone(), subjects, npu })
+}
+
+fn perplexity(
+    session: &mut Session,
+    windows: &Windows,
+    window_tokens: usize,
+    setting: &Setting,
+) -> Result<Perplexity> {
+    let bar = progress(setting, "windows", windows.count());
+    let mut means = Vec::with_capacity(windows.count());
+    for index in 0..windows.count() {
+        means.push(windows.score(session, index)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(Perplexity::of(means, window_tokens))
+}
+
+fn questions_answered(
+    engine: &Engine,
+    session: &mut Session,
+    questions: &[Question],
+    setting: &Setting,
+) -> Result<Answers> {
+    let bar = progress(setting, "questions", questions.len());
+    let settings = ChoiceSettings { context_tokens: setting.load.context as usize };
+    let answers = answer_all(engine, session, questions, settings, &mut || bar.inc(1))?;
+    bar.finish_and_clear();
+    let context = setting.load.context;
+    answers.with_context(|| {
+        format!("no question fits into a context of {context}; give a larger --context")
+    })
+}
+
+fn progress(setting: &Setting, what: &str, count: usize) -> ProgressBar {
+    let hidden = setting.global.json;
+    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let template = format!("{}: {what} {{pos}}/{{len}} {{wide_bar}} {{eta}}", setting.name);
+    let style =
+        ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(count as u64), target).with_style(style)
+}

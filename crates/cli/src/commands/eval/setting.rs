@@ -1,0 +1,71 @@
+//! The settings an evaluation runs under, and how `--compare` changes them.
+
+use crate::args::{Eval, Global, LoadArgs, LoadingArg, parse_size};
+use crate::npu::NpuArgs;
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+
+/// Flags of one run, with a name for the page.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) name: String,
+    pub(crate) global: Global,
+    pub(crate) load: LoadArgs,
+    pub(crate) npu: NpuArgs,
+}
+
+impl Setting {
+    /// As typed, without `--compare`.
+    pub(crate) fn given(global: &Global, eval: &Eval) -> Self {
+        Self {
+            name: "as given".into(),
+            global: global.clone(),
+            load: eval.load.clone(),
+            npu: eval.npu.clone(),
+        }
+    }
+
+    /// The same with `text` applied: `exact`, `memory=2G`, `policy=lru,threads=1`.
+    pub(crate) fn changed(&self, text: &str) -> Result<Self> {
+        let mut setting = Self { name: text.into(), ..self.clone() };
+        for change in text.split(',') {
+            let (key, value) = change.split_once('=').unwrap_or((change, ""));
+            setting
+                .apply(key.trim(), value.trim())
+                .with_context(|| format!("--compare {text}: {change}"))?;
+        }
+        Ok(setting)
+    }
+
+    fn apply(&mut self, key: &str, value: &str) -> Result<()> {
+        let load = &mut self.load;
+        match key {
+            "exact" => {
+                ensure!(value.is_empty(), "takes no value");
+                load.exact = true;
+            }
+            "loading" => load.loading = Some(loading(value)?),
+            "memory" => self.global.memory = Some(parse_size(value).map_err(anyhow::Error::msg)?),
+            "policy" => load.policy = value.parse().map_err(anyhow::Error::msg)?,
+            "prefetch" => load.prefetch = value.parse().map_err(anyhow::Error::msg)?,
+            "threads" => self.global.threads = Some(number(value, 512)?),
+            "chunk" => load.chunk = number(value, 4096)?,
+            "npu" => self.npu.set(value)?,
+            _ => bail!(
+                "no such setting; there are exact, loading, memory, policy, prefetch, threads, \
+                 chunk, npu"
+            ),
+        }
+        Ok(())
+    }
+}
+
+fn loading(value: &str) -> Result<LoadingArg> {
+    LoadingArg::from_str(value, true).map_err(|_| anyhow::anyhow!("write mapped or on-demand"))
+}
+
+fn number(value: &str, most: u32) -> Result<u32> {
+    let number: u32 = value.parse().with_context(|| format!("`{value}` is no number"))?;
+    ensure!((1..=most).contains(&number), "between 1 and {most}");
+    Ok(number)
+}

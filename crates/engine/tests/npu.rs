@@ -1,0 +1,129 @@
+//! Hot experts on static graphs: with `spill` the output is the CPU's, `prune` drops what
+//! it counts, `pad` pads more. Needs `ORT_DYLIB_PATH`.
+
+#![cfg(feature = "npu")]
+
+use motley_engine::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
+use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
+use motley_model::gguf::GgmlType;
+use std::path::{Path, PathBuf};
+use xtask::synth::{Arch, Preset, Request};
+
+/// Largest difference of any logit, f32 graphs against ggml's kernels.
+const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;
+const TOKENS: usize = 256;
+
+fn ready() -> bool {
+    let ready = std::env::var_os("ORT_DYLIB_PATH").is_some();
+    if !ready {
+        eprintln!("passing over: ORT_DYLIB_PATH names no ONNX Runtime");
+    }
+    ready
+}
+
+fn tiny_wiki() -> Option<PathBuf> {
+    let folder = std::env::var_os("MOTLEY_SHARED")
+        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
+    let file = folder.join("data/tiny-wiki-moe/tiny-wiki-moe-f16.gguf");
+    if !file.exists() {
+        eprintln!("passing over: {} is not there", file.display());
+    }
+    file.exists().then_some(file)
+}
+
+fn synth(arch: Arch) -> Option<PathBuf> {
+    if !xtask::smollm2::path().ok()?.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+        assert!(!required, "run `cargo xtask smollm2`");
+        eprintln!("passing over: run `cargo xtask smollm2`");
+        return None;
+    }
+    // Floats: ggml rounds activations to eight bits beside quantised weights, the graphs
+    // do not, and that alone moves logits by more than is allowed here.
+    let request = Request { quant: GgmlType::F32, ..Request::of_preset(Preset::Test(arch)) };
+    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
+}
+
+fn engine(model: &Path) -> Engine {
+    let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    Engine::load(runtime, model, &options, &mut |_| true).expect("the model loads")
+}
+
+/// Logits of every position.
+fn logits(engine: &Engine) -> Vec<Vec<f32>> {
+    let options = SessionOptions { context_tokens: 512, chunk_tokens: 256, ..Default::default() };
+    let mut session = engine.session(&options).expect("a session");
+    let tokens: Vec<i32> = (0..TOKENS as i32).map(|n| (n * n * 31 + n * 7 + 5) % 4000).collect();
+    let mut rows = Vec::new();
+    session.score(&tokens, &mut |_, logits| rows.push(logits.to_vec())).expect("it runs");
+    rows
+}
+
+fn with_npu(
+    engine: &mut Engine,
+    change: impl FnOnce(&mut NpuOptions),
+) -> (Vec<Vec<f32>>, NpuFigures) {
+    // Real routing is uneven, so with an even profile some rows overflow.
+    let mut options = NpuOptions::new(even_profile(engine.spec()), TOKENS as u32);
+    change(&mut options);
+    let npu = engine.use_npu(options).expect("a device");
+    let found = logits(engine);
+    (found, npu.figures())
+}
+
+fn worst(first: &[Vec<f32>], second: &[Vec<f32>]) -> f32 {
+    let pairs = first.iter().flatten().zip(second.iter().flatten());
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+fn spill_equals_the_cpu(model: &Path) {
+    let mut engine = engine(model);
+    let expected = logits(&engine);
+    let (found, figures) = with_npu(&mut engine, |_| {});
+    assert_eq!(figures.refused.len(), 0, "{:?}", figures.refused);
+    let total = figures.total();
+    println!("{}: {total:?}, difference {:.2e}", model.display(), worst(&found, &expected));
+    assert_eq!(total.pruned, 0);
+    assert!(total.device > 0 && total.spilled > 0, "both sides have work: {total:?}");
+    assert_eq!(figures.layers.len(), engine.spec().expert_layers().count());
+    assert!(worst(&found, &expected) < MAX_LOGIT_DIFFERENCE, "{}", worst(&found, &expected));
+}
+
+#[test]
+fn spill_equals_the_cpu_on_the_trained_model() {
+    let Some(model) = tiny_wiki().filter(|_| ready()) else { return };
+    spill_equals_the_cpu(&model);
+}
+
+#[test]
+fn spill_equals_the_cpu_on_a_made_model() {
+    let Some(model) = synth(Arch::Qwen3moe).filter(|_| ready()) else { return };
+    spill_equals_the_cpu(&model);
+}
+
+#[test]
+fn clamped_and_biased_experts_too() {
+    let Some(model) = synth(Arch::GptOss).filter(|_| ready()) else { return };
+    spill_equals_the_cpu(&model);
+}
+
+#[test]
+fn pruning_drops_what_it_counts_and_padding_pads() {
+    let Some(model) = synth(Arch::Qwen3moe).filter(|_| ready()) else { return };
+    let mut engine = engine(&model);
+    let expected = logits(&engine);
+    let (found, figures) = with_npu(&mut engine, |npu| npu.overflow = NpuOverflow::Prune);
+    let pruned = figures.total();
+    assert!(pruned.drop_rate() > 0.0 && pruned.spilled == 0, "{pruned:?}");
+    assert_eq!(pruned.device + pruned.pruned, pruned.pairs);
+    assert!(worst(&found, &expected) > MAX_LOGIT_DIFFERENCE, "dropping changes something");
+    let (found, figures) = with_npu(&mut engine, |npu| {
+        npu.overflow = NpuOverflow::Pad;
+        npu.headroom = 32.0;
+    });
+    let padded = figures.total();
+    assert_eq!((padded.pruned, padded.spilled), (0, 0));
+    assert!(padded.padding_rate() > pruned.padding_rate(), "{padded:?} and {pruned:?}");
+    assert!(worst(&found, &expected) < MAX_LOGIT_DIFFERENCE);
+}
