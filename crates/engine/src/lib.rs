@@ -8,7 +8,7 @@
 //! * [`cores`]: sets of threads for both phases; `crowd`: fewer while others take the cores.
 //! * [`mod@tune`]: choices of cores measured on a live session.
 //! * `drive`: what happens to each routed-expert block.
-//! * [`helper`]: a unit beside the CPU that takes blocks; [`npu`]: one (feature `npu`).
+//! * [`helper`]: a unit beside the CPU that takes blocks; `npu`: one (feature `npu`).
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
 //! * [`figures`]: what blocks took and read.

@@ -1,5 +1,5 @@
 //! How well a model does under given settings: perplexity of text, and multiple choice
-//! by log-likelihood. Measures a [`Session`]; chooses no settings and prints nothing.
+//! by log-likelihood. Measures a session; chooses no settings and prints nothing.
 //!
 //! Modules, in reading order:
 //! * [`statistics`]: intervals of means and proportions, paired differences.

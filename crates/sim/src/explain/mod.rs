@@ -2,7 +2,7 @@
 //! circumstances would have given. Pure; reads records, measures nothing.
 //!
 //! - [`parts`]: the time of a phase, cut into parts, and the part that bound it.
-//! - [`what_if`]: the same routing again under other circumstances.
+//! - [`mod@what_if`]: the same routing again under other circumstances.
 //! - [`picture`]: both as SVG.
 
 pub mod parts;

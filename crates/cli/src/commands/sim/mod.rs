@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
         bail!("one --trace at a time can be simulated; several can be compared with --curves");
     }
     if let Some(record) = &sim.run {
-        return rerun::run(global, record, &sim.trace[0], columns);
+        return rerun::run(global, sim, record, columns);
     }
     let machine = motley_machine::find(&sim.machine)?;
     let subject = Subject::gather(sim, u64::from(global.seed))?;
@@ -81,21 +81,31 @@ fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject, setup: &Se
         write(path, &serde_json::to_string(&spans.to_chrome_trace())?)?;
     }
     let Some(path) = &output.svg else { return Ok(()) };
-    let layers = layers_of(&subject.trace);
-    let layer = output.layer.or(layers.get(layers.len() / 2).copied()).unwrap_or(0);
-    let visit = middle_visit(&subject.trace, layer);
-    let Some((from, to)) = spans.window_of(layer, visit) else {
-        let (first, last) = (layers.first().unwrap_or(&0), layers.last().unwrap_or(&0));
-        bail!("--layer {layer} was not drawn: layers {first} to {last} have experts");
-    };
     let units = match &setup.home {
         Some(home) => format!("fast unit {}, home unit {home}", setup.fast),
         None => format!("fast unit {}", setup.fast),
     };
-    let title = format!(
-        "{}: layer {layer} of one decoded token (layer.expert; {units})",
-        subject.shape.name
-    );
+    let drawn = Drawn { name: &subject.shape.name, units: &units, layer: output.layer };
+    draw(path, spans, &subject.trace, &drawn)
+}
+
+/// What a picture of one layer says above it.
+struct Drawn<'a> {
+    name: &'a str,
+    units: &'a str,
+    layer: Option<u16>,
+}
+
+fn draw(path: &Path, spans: &Spans, trace: &Trace, drawn: &Drawn<'_>) -> Result<()> {
+    let layers = layers_of(trace);
+    let layer = drawn.layer.or(layers.get(layers.len() / 2).copied()).unwrap_or(0);
+    let visit = middle_visit(trace, layer);
+    let Some((from, to)) = spans.window_of(layer, visit) else {
+        let (first, last) = (layers.first().unwrap_or(&0), layers.last().unwrap_or(&0));
+        bail!("--layer {layer} was not drawn: layers {first} to {last} have experts");
+    };
+    let Drawn { name, units, .. } = drawn;
+    let title = format!("{name}: layer {layer} of one decoded token (layer.expert; {units})");
     write(path, &gantt(spans, &Window { title: &title, from, to })?)
 }
 

@@ -2,31 +2,33 @@
 //! was in real time (M1).
 
 use super::subject::read;
-use crate::args::Global;
+use super::{Drawn, draw};
+use crate::args::{Global, Sim};
 use crate::page::{align_right, printable, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_sim::Outcome;
 use motley_sim::outcome::PhaseOutcome;
 use motley_sim::rerun::{PolicyHits, Rerun, check_pair};
+use motley_sim::spans::Spans;
 use motley_trace::{PhaseRecord, RunRecord};
 use serde::Serialize;
 use std::path::Path;
 
 /// Runs the command.
-pub(super) fn run(
-    global: &Global,
-    record: &Path,
-    trace: &Path,
-    columns: Option<u16>,
-) -> Result<()> {
+pub(super) fn run(global: &Global, sim: &Sim, record: &Path, columns: Option<u16>) -> Result<()> {
     let name = || format!("cannot use {}", record.display());
     let text = std::fs::read_to_string(record).with_context(name)?;
     let record = RunRecord::parse(&text).with_context(name)?;
-    let trace = read(trace)?;
+    let trace = read(&sim.trace[0])?;
     check_pair(&record, &trace)?;
     let rerun = Rerun::of(&record)?;
-    let outcome = rerun.run(&trace, None)?;
+    let mut spans = sim.output.svg.as_ref().map(|_| Spans::default());
+    let outcome = rerun.run(&trace, spans.as_mut())?;
+    if let (Some(path), Some(spans)) = (&sim.output.svg, &spans) {
+        let layer = sim.output.layer;
+        draw(path, spans, &trace, &Drawn { name: &record.model, units: "CPU and disk", layer })?;
+    }
     let compared = Compared::new(&record, &outcome, rerun.policies(&trace)?);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&compared)?);
