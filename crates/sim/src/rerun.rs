@@ -195,7 +195,7 @@ impl PhaseCosts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::synth::{Synth, SynthParams};
     use motley_trace::StreamingRecord;
@@ -248,7 +248,8 @@ mod tests {
         }
     }
 
-    fn trace() -> Trace {
+    /// Made routing of a small model.
+    pub(crate) fn trace() -> Trace {
         let params = SynthParams {
             model: "made".into(),
             layers: 4,

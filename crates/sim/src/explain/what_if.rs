@@ -312,25 +312,8 @@ fn over(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synth::{Synth, SynthParams};
+    use crate::rerun::tests::trace;
     use motley_trace::StreamingRecord;
-
-    fn trace() -> Trace {
-        let params = SynthParams {
-            model: "made".into(),
-            layers: 4,
-            experts: 16,
-            k: 4,
-            prompt_tokens: 32,
-            decode_tokens: 64,
-            zipf_skew: 0.7,
-            repeat: 0.2,
-            recall: 0.5,
-            layer_correlation: 0.5,
-            weight_tilt: 0.0,
-        };
-        Trace::collect(&mut Synth::new(params, 7).unwrap()).unwrap()
-    }
 
     /// A run bound by its disk.
     fn record() -> RunRecord {
