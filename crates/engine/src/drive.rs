@@ -48,6 +48,9 @@ pub(crate) struct Streaming {
     pub(crate) started: Instant,
     /// Of the current block.
     pub(crate) times: BlockTimes,
+    /// Figures when the last block ended: the disk goes on between blocks, and what it does
+    /// there belongs to the next.
+    pub(crate) counted: StreamFigures,
     pub(crate) scratch: Scratch,
 }
 
@@ -86,32 +89,42 @@ impl BlockExecutor for Drive {
             watcher.on_routed(&self.routed);
         }
         let begun = now();
-        let Some(streaming) = &mut self.streaming else {
-            let helped = self.helper.as_mut().map(|helper| helper.run(block, cpu)).transpose();
-            let helped =
-                helped.map_err(|reason| BlockError { layer: block.layer(), reason })?.flatten();
-            let outcome = helped.unwrap_or_else(|| cpu.compute(block));
-            let took = begun.elapsed().as_secs_f64();
-            let added = PhaseRecord {
-                blocks: 1,
-                blocks_s: took,
-                compute_s: took,
-                expert_tokens: block.output_rows() as u64,
-                ..PhaseRecord::default()
-            };
-            self.figures.add(block.tokens(), &added, None);
-            return Ok(outcome);
-        };
-        let before = streaming.figures();
+        let Some(streaming) = &mut self.streaming else { return self.run_in_memory(block, cpu) };
         let outcome = streaming.run(block, cpu);
         if !matches!(outcome, Ok(ComputeOutcome::Done)) {
             streaming.abandon();
         }
-        let after = streaming.figures();
         streaming.times.block = begun.elapsed();
+        let after = streaming.figures();
+        let before = std::mem::replace(&mut streaming.counted, after);
         let added = added(streaming.times, &before, &after, block.output_rows() as u64);
-        self.figures.add(block.tokens(), &added, Some(after));
+        self.figures.add(phase_of(block), &added, Some(after));
         outcome.map_err(|reason| BlockError { layer: block.layer(), reason })
+    }
+}
+
+impl Drive {
+    /// llama.cpp holds all bytes: a helper takes the block, or the CPU computes it whole.
+    fn run_in_memory(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, BlockError> {
+        let begun = now();
+        let helped = self.helper.as_mut().map(|helper| helper.run(block, cpu)).transpose();
+        let helped =
+            helped.map_err(|reason| BlockError { layer: block.layer(), reason })?.flatten();
+        let outcome = helped.unwrap_or_else(|| cpu.compute(block));
+        let took = begun.elapsed().as_secs_f64();
+        let added = PhaseRecord {
+            blocks: 1,
+            blocks_s: took,
+            compute_s: took,
+            expert_tokens: block.output_rows() as u64,
+            ..PhaseRecord::default()
+        };
+        self.figures.add(phase_of(block), &added, None);
+        Ok(outcome)
     }
 }
 
@@ -124,7 +137,7 @@ impl Streaming {
         self.times = BlockTimes::default();
         self.take_landed()?;
         self.breathe();
-        self.on_routed(block, cpu)?;
+        self.on_routed(block, cpu);
         loop {
             let outcome = self.carry_out(block, cpu)?;
             let done = self.scheduler.layer_is_done() && self.scratch.ready.is_empty();
@@ -158,26 +171,26 @@ impl Streaming {
         Ok(())
     }
 
-    fn on_routed(&mut self, block: &ExpertBlock<'_>, cpu: &mut CpuUnit) -> Result<(), String> {
+    fn on_routed(&mut self, block: &ExpertBlock<'_>, cpu: &mut CpuUnit) {
         self.scratch.count(block);
-        let (mut scores, mut predictions): (&[f32], &[Prediction]) = (&[], &[]);
+        let phase = phase_of(block);
         if let Some(foresight) = &mut self.foresight {
-            foresight.look(block, &self.scratch.experts, cpu).map_err(|error| error.to_string())?;
-            (scores, predictions) = (foresight.scores(), foresight.predictions());
+            foresight.look(phase, block, &self.scratch.experts, cpu);
         }
-        let tokens = block.tokens() as u32;
+        let now = self.now();
+        let (scores, predictions): (&[f32], &[Prediction]) = match &self.foresight {
+            Some(foresight) => (foresight.scores(), foresight.predictions()),
+            None => (&[], &[]),
+        };
         let routed = motley_sched::cache::Routed {
             layer: block.layer() as u16,
-            tokens,
+            tokens: block.tokens() as u32,
             experts: &self.scratch.experts,
             loads: &self.scratch.loads,
             weights: &[],
             scores,
         };
-        let phase = if tokens > 1 { Phase::Prefill } else { Phase::Decode };
-        let now = Nanos(self.started.elapsed().as_nanos() as u64);
         self.scheduler.on_routed(now, &Routing { routed, phase, predictions });
-        Ok(())
     }
 
     /// Does everything there is to do now: loads are started, what is ready is computed.
@@ -275,6 +288,11 @@ impl Streaming {
     fn now(&self) -> Nanos {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
+}
+
+/// Several tokens at once are a prompt's; the seam does not tell more.
+fn phase_of(block: &ExpertBlock<'_>) -> Phase {
+    if block.tokens() > 1 { Phase::Prefill } else { Phase::Decode }
 }
 
 #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]

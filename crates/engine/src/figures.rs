@@ -2,6 +2,7 @@
 //! nothing.
 
 use crate::foresight::Foreseen;
+use motley_sched::Phase;
 use motley_sched::scheduler::Counts;
 use motley_store::Counters;
 use motley_trace::PhaseRecord;
@@ -58,11 +59,14 @@ impl SharedFigures {
         *self.0.lock().expect("no panic holds this lock")
     }
 
-    /// Adds one block of `rows` (tokens) that computed `experts`.
-    pub(crate) fn add(&self, tokens: usize, added: &PhaseRecord, stream: Option<StreamFigures>) {
+    /// Adds one block of `phase`.
+    pub(crate) fn add(&self, phase: Phase, added: &PhaseRecord, stream: Option<StreamFigures>) {
         let mut sums = self.0.lock().expect("no panic holds this lock");
-        let phase = if tokens > 1 { &mut sums.prefill } else { &mut sums.decode };
-        *phase = phase.plus(added);
+        let sum = match phase {
+            Phase::Prefill => &mut sums.prefill,
+            Phase::Decode => &mut sums.decode,
+        };
+        *sum = sum.plus(added);
         sums.stream = stream.or(sums.stream);
     }
 }

@@ -66,22 +66,35 @@ impl Foresight {
     }
 
     /// Looks at `block`, whose distinct experts are `routed`; what was seen of the one
-    /// before is forgotten.
+    /// before is forgotten. Where it cannot (the work was cancelled, or the experts read
+    /// other rows than the router) nothing is seen: a guess never ends a step.
     pub(crate) fn look(
         &mut self,
+        phase: Phase,
         block: &ExpertBlock<'_>,
         routed: &[u16],
         cpu: &mut CpuUnit,
-    ) -> Result<(), ProjectError> {
-        let layer = block.layer() as usize;
-        self.compare(layer, routed);
+    ) {
+        self.compare(block.layer() as usize, routed);
         self.scores.clear();
         self.predictions.clear();
+        if self.try_look(phase, block, cpu).is_err() {
+            self.scores.clear();
+            self.predictions.clear();
+        }
+    }
+
+    fn try_look(
+        &mut self,
+        phase: Phase,
+        block: &ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<(), ProjectError> {
+        let layer = block.layer() as usize;
         if self.wants.scores {
             self.average_scores(layer, block, cpu)?;
         }
         let next = layer + 1;
-        let phase = if block.tokens() > 1 { Phase::Prefill } else { Phase::Decode };
         if self.wants.prefetch.uses_predictions_in(phase) && self.gates.knows(next) {
             self.predict(next, block, cpu)?;
         }

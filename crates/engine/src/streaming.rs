@@ -1,9 +1,9 @@
 //! Experts streamed from disk: what a session is made of when its experts do not
-//! all stay in memory, and the figures it shows.
+//! all stay in memory.
 
 use crate::drive::{Scratch, Streaming};
 use crate::experts::{Experts, ExpertsError};
-use crate::figures::BlockTimes;
+use crate::figures::{BlockTimes, StreamFigures};
 use crate::foresight::{Foresight, Wants};
 use crate::gates::Gates;
 use crate::pressure::PressureWatch;
@@ -83,6 +83,7 @@ pub(crate) fn streaming(
         staging_slots: slots - cache_slots,
         started: now(),
         times: BlockTimes::default(),
+        counted: StreamFigures::default(),
         scratch: Scratch::default(),
     })
 }
