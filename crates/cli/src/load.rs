@@ -2,7 +2,7 @@
 //! line that says what was chosen.
 
 use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
-use crate::planned::{self, Wanted, everything, expected};
+use crate::planned::{self, Wanted, everything};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_calibrate::library;
@@ -16,6 +16,9 @@ use motley_plan::budget::{Budget, BudgetReason};
 use motley_plan::cores::CoreSet;
 use motley_plan::{CorePlan, Plan, Regime};
 use std::path::Path;
+
+/// Length of the prompts for which chunks are compared and speed is told.
+const PROMPT_TOKENS: u32 = 1024;
 
 /// Where weights will live, and why: decided before anything is loaded.
 pub(crate) struct Residence {
@@ -132,24 +135,45 @@ fn engine_options(
     }
 }
 
-/// The settings with those of `--plan`, when there is one, in their place.
-pub(crate) fn with_plan(load: &LoadArgs, model: &Path) -> Result<LoadArgs> {
-    let Some(path) = &load.plan else { return Ok(load.clone()) };
+/// The settings of a run: those of `--plan` in place of the ones given, else what a plan made
+/// here and now says of what was not given. Without a calibration nothing is known to plan with.
+pub(crate) fn settled(load: &LoadArgs, model: &Path, global: &Global) -> Result<LoadArgs> {
     let (spec, _) = ModelSpec::open(model)?;
+    let Some(path) = &load.plan else {
+        let plan = planned::expected(&spec, &wanted(&spec, load, global, global.memory));
+        let chunk = load.chunk.or(plan.map(|plan| plan.chunk_tokens));
+        return Ok(LoadArgs { chunk, ..load.clone() });
+    };
     let plan = planned::read(path, &spec)?;
     Ok(LoadArgs {
         policy: plan.cache_policy.parse()?,
         context: plan.context_tokens,
-        chunk: plan.chunk_tokens,
+        chunk: Some(plan.chunk_tokens),
         ..load.clone()
     })
+}
+
+/// What a plan of these settings is to be made for.
+fn wanted(spec: &ModelSpec, load: &LoadArgs, global: &Global, memory_bytes: Option<u64>) -> Wanted {
+    let shape = session_options(load).shape();
+    let default = || match machine_memory().filter(|_| spec.is_moe()) {
+        Some(machine) => Budget::of(spec, shape).default_bytes(machine).bytes,
+        None => everything(spec, shape),
+    };
+    Wanted {
+        memory_bytes: memory_bytes.unwrap_or_else(default),
+        context_tokens: shape.context_tokens,
+        chunk_tokens: load.chunk,
+        prompt_tokens: shape.context_tokens.min(PROMPT_TOKENS),
+        threads: global.threads,
+    }
 }
 
 /// Options for a session.
 pub(crate) fn session_options(load: &LoadArgs) -> SessionOptions {
     SessionOptions {
         context_tokens: load.context,
-        chunk_tokens: load.chunk,
+        chunk_tokens: load.chunk_tokens(),
         ..SessionOptions::default()
     }
 }
@@ -206,14 +230,9 @@ fn expectation(
     residence: &Residence,
 ) -> String {
     let shape = session_options(load).shape();
-    let wanted = Wanted {
-        memory_bytes: residence.memory_bytes.unwrap_or_else(|| everything(spec, shape)),
-        context_tokens: shape.context_tokens,
-        chunk_tokens: shape.chunk_tokens,
-        prompt_tokens: shape.chunk_tokens,
-        threads: global.threads,
-    };
-    let Some(plan) = expected(spec, &wanted) else { return String::new() };
+    let memory = residence.memory_bytes.unwrap_or_else(|| everything(spec, shape));
+    let wanted = wanted(spec, load, global, Some(memory));
+    let Some(plan) = planned::expected(spec, &wanted) else { return String::new() };
     let (prefill, decode) = (plan.prefill.tokens_per_s, plan.decode.tokens_per_s);
     format!("; expected {prefill:.0}/s for prompts, {decode:.1}/s after")
 }

@@ -8,7 +8,11 @@ use motley_engine::machine_memory;
 use motley_machine::Machine;
 use motley_model::{ModelSpec, Sizes};
 use motley_plan::cores::Freedom;
-use motley_plan::{Budget, Calibration, Goal, Inputs, Plan, SessionShape, plan};
+use motley_plan::plan::CHUNKS;
+use motley_plan::{Budget, Calibration, Demand, Goal, Inputs, Plan, SessionShape, plan};
+use motley_profile::Profile;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 /// This machine, measured.
@@ -27,10 +31,29 @@ impl Here {
         &self.table.machine
     }
 
+    /// The processor.
+    pub(crate) fn cpu(&self) -> &str {
+        &self.table.provenance.cpu
+    }
+
+    /// Time of one expert of `spec`, rearranged, by its tokens.
+    pub(crate) fn expert_us(
+        &self,
+        spec: &ModelSpec,
+        threads: u32,
+    ) -> Option<impl Fn(f64) -> f64 + use<>> {
+        let demand = Demand::of(spec);
+        let width = demand.expert_matrix_weights();
+        let layout = WeightLayout::Rearranged;
+        let costs = Calibration::measured(&self.table, layout, threads, width).ok()?;
+        Some(move |tokens| costs.cpu.us(&demand.expert_matrices(), tokens))
+    }
+
     /// Its costs for a model of which `memory_bytes` may be in memory: experts that are streamed
     /// keep the file's layout, others are rearranged.
     pub(crate) fn costs(
         &self,
+        spec: &ModelSpec,
         budget: &Budget,
         memory_bytes: u64,
         threads: Option<u32>,
@@ -38,7 +61,8 @@ impl Here {
         let all = budget.slots(memory_bytes).is_ok_and(|slots| slots >= budget.experts);
         let layout = if all { WeightLayout::Rearranged } else { WeightLayout::Plain };
         let threads = threads.unwrap_or(self.table.provenance.cores);
-        Ok(Calibration::measured(&self.table, layout, threads)?)
+        let width = Demand::of(spec).expert_matrix_weights();
+        Ok(Calibration::measured(&self.table, layout, threads, width)?)
     }
 }
 
@@ -46,7 +70,8 @@ impl Here {
 pub(crate) struct Wanted {
     pub(crate) memory_bytes: u64,
     pub(crate) context_tokens: u32,
-    pub(crate) chunk_tokens: u32,
+    /// `None` for the fastest.
+    pub(crate) chunk_tokens: Option<u32>,
     pub(crate) prompt_tokens: u32,
     pub(crate) threads: Option<u32>,
 }
@@ -55,21 +80,58 @@ pub(crate) struct Wanted {
 pub(crate) fn expected(spec: &ModelSpec, wanted: &Wanted) -> Option<Plan> {
     let here = Here::find()?;
     let Wanted { context_tokens, chunk_tokens, .. } = *wanted;
-    let budget = Budget::of(spec, SessionShape { context_tokens, chunk_tokens });
-    let calibration = here.costs(&budget, wanted.memory_bytes, wanted.threads).ok()?;
+    let usual = chunk_tokens.unwrap_or(CHUNKS[0]);
+    let budget = Budget::of(spec, SessionShape { context_tokens, chunk_tokens: usual });
+    let calibration = here.costs(spec, &budget, wanted.memory_bytes, wanted.threads).ok()?;
+    let profile = profile_of(spec).map(|profile| profile.at_home(here.cpu()));
     let inputs = Inputs {
         spec,
         machine: here.machine(),
         calibration: &calibration,
-        profile: None,
+        profile: profile.as_ref(),
         goal: Goal::Speed,
         memory_bytes: wanted.memory_bytes,
         context_tokens,
-        chunk_tokens: Some(chunk_tokens),
+        chunk_tokens,
         prompt_tokens: wanted.prompt_tokens,
         freedom: Freedom::Threads,
     };
     plan(&inputs).ok()
+}
+
+/// The newest routing profile kept for this model, if there is one that can be read.
+pub(crate) fn profile_of(spec: &ModelSpec) -> Option<Profile> {
+    let folder = library::folder().ok()?.join(PROFILES);
+    let stem = profile_stem(spec.name.as_deref()?);
+    let mut found: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path()).collect();
+    // Names end in the moment they were made.
+    found.sort();
+    let own = |path: &&std::path::PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem))
+    };
+    let fits = |profile: &Profile| {
+        let header = &profile.header;
+        let shape = (u32::from(header.experts), u32::from(header.layers));
+        spec.name.as_ref() == Some(&header.model)
+            && shape == (spec.experts, spec.layers.len() as u32)
+    };
+    found.iter().rev().filter(own).filter_map(|path| read_profile(path).ok()).find(fits)
+}
+
+/// Folder of kept profiles.
+pub(crate) const PROFILES: &str = "profiles";
+
+/// A model's name as part of a file's.
+pub(crate) fn profile_stem(model: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    model.chars().take(64).map(plain).collect()
+}
+
+/// Reads a routing profile.
+pub(crate) fn read_profile(path: &Path) -> Result<Profile> {
+    let shown = || path.display().to_string();
+    let file = File::open(path).with_context(shown)?;
+    Profile::read(BufReader::new(file)).with_context(shown)
 }
 
 /// Memory that holds everything, or all the machine has.

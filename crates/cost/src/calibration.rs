@@ -259,6 +259,27 @@ impl Calibration {
         same.min_by_key(|cost| (cost.layout != layout, cost.threads.abs_diff(threads)))
     }
 
+    /// The same, and where several shapes were measured the one nearest to a matrix of
+    /// `width` (hidden times between): small experts cost more per byte than large ones.
+    pub fn expert_near(
+        &self,
+        quantisation: &str,
+        layout: WeightLayout,
+        threads: u32,
+        width: f64,
+    ) -> Option<&ExpertCost> {
+        let like = self.expert(quantisation, layout, threads)?;
+        let same = self.experts.iter().filter(|cost| {
+            (&cost.quantisation, cost.layout, cost.threads)
+                == (&like.quantisation, like.layout, like.threads)
+        });
+        let far = |cost: &ExpertCost| {
+            let found = f64::from(cost.hidden) * f64::from(cost.intermediate);
+            (found.max(1.0) / width.max(1.0)).ln().abs()
+        };
+        same.min_by(|a, b| far(a).total_cmp(&far(b)))
+    }
+
     /// The same for a type that was not measured: the one nearest in bits for a weight.
     pub fn nearest(
         &self,
@@ -342,24 +363,13 @@ impl ExpertCost {
         }
     }
 
-    /// Time of one expert of another shape, from the measured points: linear between them, at
-    /// the last one's time per token beyond, and in proportion to the weights. Kernels change
-    /// their ways with the number of tokens, and the points know where; the fit does not.
-    /// 0 when nothing was measured.
+    /// Time of one expert of another shape, from the measured points ([`between_points_us`])
+    /// in proportion to the weights. Kernels change their ways with the number of tokens, and
+    /// the points know where; the fit does not.
     pub fn points_us(&self, shape: &ExpertShape, tokens: u32) -> f64 {
         let measured = f64::from(self.hidden) * f64::from(self.intermediate);
         let scale = f64::from(shape.hidden) * f64::from(shape.intermediate) / measured.max(1.0);
-        let Some(last) = self.measured.last().filter(|_| tokens > 0) else { return 0.0 };
-        let above = self.measured.partition_point(|point| point.tokens < tokens);
-        let us = match (above.checked_sub(1).map(|i| self.measured[i]), self.measured.get(above)) {
-            (None, Some(first)) => first.took_us,
-            (Some(low), Some(high)) => {
-                let way = f64::from(tokens - low.tokens) / f64::from(high.tokens - low.tokens);
-                low.took_us + way * (high.took_us - low.took_us)
-            }
-            (_, None) => last.took_us * f64::from(tokens) / f64::from(last.tokens.max(1)),
-        };
-        scale * us
+        scale * between_points_us(&self.measured, f64::from(tokens))
     }
 
     /// Rates from a fit of experts of `shape`: the inverse of [`ExpertCost::compute`], as
@@ -368,6 +378,21 @@ impl ExpertCost {
         let ComputeCost { launch_us, per_token_us, floor_us } = fit.model;
         let per_mflop = per_token_us / (shape.flop_per_token() * 1e-6);
         (launch_us, floor_us / (shape.bytes as f64 * 1e-6), per_mflop)
+    }
+}
+
+/// Time at `tokens` from points with rising tokens: linear between them, at the last one's time
+/// per token beyond. 0 without points or tokens.
+pub fn between_points_us(points: &[Measured], tokens: f64) -> f64 {
+    let Some(last) = points.last().filter(|_| tokens > 0.0) else { return 0.0 };
+    let above = points.partition_point(|point| f64::from(point.tokens) < tokens);
+    match (above.checked_sub(1).map(|i| points[i]), points.get(above)) {
+        (None, Some(first)) => first.took_us,
+        (Some(low), Some(high)) => {
+            let way = (tokens - f64::from(low.tokens)) / f64::from(high.tokens - low.tokens);
+            low.took_us + way * (high.took_us - low.took_us)
+        }
+        (_, None) => last.took_us * tokens / f64::from(last.tokens.max(1)),
     }
 }
 

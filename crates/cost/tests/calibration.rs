@@ -89,6 +89,10 @@ fn the_nearest_measurement_is_found() {
     let f16 = small.expert("f16", WeightLayout::Rearranged, 4).unwrap();
     assert_eq!(f16.layout, WeightLayout::Plain, "the other layout rather than none");
     assert_eq!(small.expert("q5_K", WeightLayout::Plain, 4), None);
+    let narrow = ExpertCost { hidden: 576, ..expert("q4_0", 4.5, WeightLayout::Plain, 1) };
+    let both = Calibration { experts: vec![small.experts[0].clone(), narrow], ..small.clone() };
+    let near = |width| both.expert_near("q4_0", WeightLayout::Plain, 1, width).unwrap().hidden;
+    assert_eq!((near(576.0 * 768.0), near(4096.0 * 1536.0)), (576, 2048));
     assert_eq!(small.nearest(5.5, WeightLayout::Plain, 4).unwrap().quantisation, "q4_0");
     assert_eq!((small.memory_gb_per_s(3), small.memory_gb_per_s(64)), (Some(30.0), Some(30.0)));
 }

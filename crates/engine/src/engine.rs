@@ -9,7 +9,7 @@ use crate::figures::{SharedFigures, StreamFigures};
 use crate::helper::HelperMaker;
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
-use crate::streaming::{StreamingOptions, limits, streaming};
+use crate::streaming::{StreamingOptions, streaming};
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
     ReadCounts, Runtime, VirtualFile, Weights,
@@ -17,6 +17,7 @@ use motley_ggml::{
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
+use motley_sched::Limits;
 use motley_trace::run::RUN_VERSION;
 use motley_trace::{RunRecord, StreamingRecord};
 use std::fs::File;
@@ -328,7 +329,7 @@ impl Engine {
     fn streaming_record(&self, session: &Session, stream: &StreamFigures) -> StreamingRecord {
         let options = &self.options.streaming;
         let slots = self.slots(session.options().shape()).unwrap_or(stream.slots_most);
-        let limits = limits(slots, options.prefetch);
+        let limits = Limits::beyond_ram(slots, options.prefetch);
         StreamingRecord {
             policy: options.policy.name().into(),
             prefetch: options.prefetch.name().into(),

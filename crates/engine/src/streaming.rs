@@ -9,7 +9,6 @@ use crate::gates::Gates;
 use crate::pressure::PressureWatch;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_model::{ModelSpec, Sizes};
-use motley_plan::budget::MIN_SLOTS;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::OnDemand;
@@ -18,14 +17,6 @@ use motley_store::FaultPlan;
 use motley_trace::{TraceHeader, record::FORMAT_VERSION};
 use std::path::PathBuf;
 use std::time::Instant;
-
-/// Loads the scheduler may have in line: the disk takes four at a time and must not run dry
-/// while a batch of experts is computed.
-const LOADS_IN_FLIGHT: u16 = 64;
-/// Slots that guesses may hold.
-const GUESS_SLOTS: u32 = 8;
-/// Guesses read at once.
-const GUESSES_IN_FLIGHT: u16 = 4;
 
 /// How experts are streamed. The defaults are what measured best; the other values are for
 /// measuring what each is worth, and for tests.
@@ -94,7 +85,7 @@ fn scheduler(
     slots: u32,
     options: &StreamingOptions,
 ) -> Scheduler {
-    let limits = limits(slots, options.prefetch);
+    let limits = Limits::beyond_ram(slots, options.prefetch);
     let capacity = Capacity::Global { slots: slots - u32::from(limits.staging_slots) };
     Scheduler::new(SchedulerParts {
         costs,
@@ -103,22 +94,6 @@ fn scheduler(
         prefetcher: options.prefetch.build(header.grid()),
         limits,
     })
-}
-
-/// Of the slots one is for experts that do not stay, and with a prefetcher some for guesses.
-pub(crate) fn limits(slots: u32, prefetch: PrefetchChoice) -> Limits {
-    let guesses = match prefetch {
-        PrefetchChoice::None => 0,
-        _ => (slots.saturating_sub(MIN_SLOTS) / 4).min(GUESS_SLOTS) as u16,
-    };
-    Limits {
-        loads_in_flight: LOADS_IN_FLIGHT,
-        staging_slots: 1 + guesses,
-        prefetch_slots: guesses,
-        guesses_in_flight: GUESSES_IN_FLIGHT,
-        // The reader has tried twice already.
-        load_attempts: 1,
-    }
 }
 
 /// The disk as measured. Computing is not measured here; no decision of this

@@ -27,6 +27,8 @@ const CONTENDED_SHARE: f64 = 0.3;
 pub struct Tuned {
     /// The search's end.
     pub selection: Selection,
+    /// Every choice that was measured, in order; the search compares only some in the end.
+    pub measured: Vec<(CoreSet, Measurement)>,
     /// Threads of the choice, and all considered cores for prompts (A5).
     pub sets: ThreadSets,
     /// Name of the energy meter; `None` when the heuristic decided alone.
@@ -50,12 +52,12 @@ pub fn tune(
     let mut bench = Bench::new(session, cores);
     // Experts come into memory, and caches warm up.
     bench.run(RUN_TOKENS)?;
-    let mut done = 0;
+    let mut measured = Vec::new();
     while let Some(set) = search.next_to_measure().cloned() {
-        told(&set, done);
-        let measured = bench.measure(&set)?;
-        search.report(measured);
-        done += 1;
+        told(&set, measured.len());
+        let found = bench.measure(&set)?;
+        search.report(found);
+        measured.push((set, found));
     }
     let took_s = begun.elapsed().as_secs_f64();
     let meter = bench.meter_name();
@@ -67,6 +69,7 @@ pub fn tune(
         meter: meter.filter(|_| selection.energy_measured),
         contended: share_since(waited, took_s).is_some_and(|share| share > CONTENDED_SHARE),
         selection,
+        measured,
         took_s,
     }))
 }

@@ -1,6 +1,7 @@
 //! The costs a plan is made with: measured on the machine, or derived from its description.
 //! Numbers and their provenance; measuring is a driver's work.
 
+use motley_cost::calibration::{Measured, between_points_us};
 use motley_cost::{ComputeCost, Efficiency, TransferCost};
 use motley_machine::{Device, DeviceKind, Link, Machine};
 use motley_model::gguf::GgmlType;
@@ -60,6 +61,9 @@ pub struct KernelRate {
     pub one_token_gb_per_s: f64,
     /// Operations at many tokens, multiply and add counted as two.
     pub many_tokens_gflop_per_s: f64,
+    /// Time of 10⁶ weights by tokens, where it was measured: the two rates above miss the middle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Measured>,
 }
 
 impl KernelRate {
@@ -72,6 +76,7 @@ impl KernelRate {
             quantisation: matrices.ty.name().to_owned(),
             one_token_gb_per_s: matrices.bytes / (one_us * 1e3),
             many_tokens_gflop_per_s: 2.0 * matrices.weights / (cost.per_token_us * 1e3),
+            points: Vec::new(),
         })
     }
 }
@@ -115,7 +120,18 @@ pub struct Matrices {
 }
 
 impl UnitRates {
-    /// Time to pass `tokens` through matrices.
+    /// Time to pass `tokens` through matrices; tokens may be a mean.
+    pub fn us(&self, matrices: &Matrices, tokens: f64) -> f64 {
+        match self.kernel(matrices.ty).filter(|kernel| !kernel.points.is_empty()) {
+            Some(kernel) => matrices.weights / 1e6 * between_points_us(&kernel.points, tokens),
+            None => {
+                let cost = self.cost(matrices);
+                cost.launch_us + (tokens * cost.per_token_us).max(cost.floor_us)
+            }
+        }
+    }
+
+    /// The same as a line with a floor, which misses what is between few and many tokens.
     pub fn cost(&self, matrices: &Matrices) -> ComputeCost {
         let kernel = self.kernel(matrices.ty);
         let gflops = kernel.map_or(1.0, |kernel| kernel.many_tokens_gflop_per_s);
@@ -154,6 +170,7 @@ impl UnitRates {
                 quantisation: "*".into(),
                 one_token_gb_per_s: gb_per_s,
                 many_tokens_gflop_per_s: device.compute_tflops * 1e3 * reached.compute,
+                points: Vec::new(),
             }],
             idle_w: device.idle_w,
             busy_w: device.busy_w,
@@ -247,6 +264,7 @@ mod tests {
             quantisation: name.into(),
             one_token_gb_per_s: gb_per_s,
             many_tokens_gflop_per_s: 100.0,
+            points: Vec::new(),
         };
         let machine = motley_machine::find("this").unwrap();
         let mut rates = Calibration::derive(&machine).unwrap().cpu;

@@ -1,6 +1,7 @@
 //! What a model asks of a machine for one token, in numbers a prediction can use. From the header
 //! alone; reads no weights.
 
+use crate::calibration::Matrices;
 use motley_model::gguf::GgmlType;
 use motley_model::{ModelSpec, Quantisation, Role, Sizes, SpecTensor};
 
@@ -77,6 +78,16 @@ impl Demand {
             head_type: head.map_or(dense_type, |tensor| tensor.ty),
             kv_bytes: sizes.kv_bytes_per_token as f64,
         }
+    }
+
+    /// The matrices of one expert.
+    pub fn expert_matrices(&self) -> Matrices {
+        Matrices { bytes: self.expert_bytes, weights: self.expert_weights, ty: self.expert_type }
+    }
+
+    /// Size of one matrix of an expert, in weights.
+    pub fn expert_matrix_weights(&self) -> f64 {
+        (self.hidden * self.expert_width) as f64
     }
 
     /// Experts one token uses over all layers: a cache below that thrashes.

@@ -2,18 +2,24 @@
 //! is derived from the machine's description.
 
 use motley_cost::ExpertShape;
-use motley_cost::calibration::{Calibration as Table, ExpertCost, WeightLayout};
+use motley_cost::calibration::{Calibration as Table, ExpertCost, Measured, WeightLayout};
 
 use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate};
 
 impl Calibration {
-    /// The costs in `table` for experts that lie as `layout`, on `threads` threads.
-    pub fn measured(table: &Table, layout: WeightLayout, threads: u32) -> Result<Self, NoCpu> {
+    /// The costs in `table` for experts that lie as `layout`, on `threads` threads, and whose
+    /// matrices are about `width` (hidden times between) large.
+    pub fn measured(
+        table: &Table,
+        layout: WeightLayout,
+        threads: u32,
+        width: f64,
+    ) -> Result<Self, NoCpu> {
         let mut costs = Self::derive(&table.machine)?;
         let mut names: Vec<&str> = table.experts.iter().map(|e| e.quantisation.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let found = names.iter().filter_map(|name| table.expert(name, layout, threads));
+        let found = names.iter().filter_map(|name| table.expert_near(name, layout, threads, width));
         let kernels: Vec<KernelRate> = found.filter_map(kernel).collect();
         if !kernels.is_empty() {
             costs.cpu.kernels = kernels;
@@ -44,17 +50,20 @@ fn kernel(cost: &ExpertCost) -> Option<KernelRate> {
     let slope = (cost.us_per_mflop > 0.0).then(|| 1e3 / cost.us_per_mflop);
     let reached = last.map(|p| f64::from(p.tokens) * shape.flop_per_token() / p.took_us * 1e-3);
     let many = slope.or(reached)?;
+    let millions = 3.0 * f64::from(cost.hidden) * f64::from(cost.intermediate) / 1e6;
+    let point = |p: &Measured| Measured { took_us: p.took_us / millions.max(1e-9), ..*p };
     (one_us > 0.0 && many > 0.0).then(|| KernelRate {
         quantisation: cost.quantisation.clone(),
         one_token_gb_per_s: shape.bytes as f64 / (one_us * 1e3),
         many_tokens_gflop_per_s: many,
+        points: cost.measured.iter().map(point).collect(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_cost::calibration::{DiskCost, FORMAT_VERSION, Measured, MemoryRate, Provenance};
+    use motley_cost::calibration::{DiskCost, FORMAT_VERSION, MemoryRate, Provenance};
 
     fn expert(layout: WeightLayout, threads: u32, us_per_mb: f64) -> ExpertCost {
         ExpertCost {
@@ -112,7 +121,7 @@ mod tests {
 
     #[test]
     fn measured_rates_replace_derived_ones() {
-        let costs = Calibration::measured(&table(), WeightLayout::Plain, 2).unwrap();
+        let costs = Calibration::measured(&table(), WeightLayout::Plain, 2, 1.6e6).unwrap();
         assert!(costs.measured && costs.is_sound(), "{costs:?}");
         // 100 µs for 10⁶ bytes are 10 GB/s; 10 µs for 10⁶ operations are 100 GFLOP/s.
         let kernel = &costs.cpu.kernels[0];
@@ -120,14 +129,14 @@ mod tests {
         assert_eq!(kernel.many_tokens_gflop_per_s, 100.0);
         assert_eq!(costs.cpu.memory_gb_per_s, 14.0);
         assert_eq!(costs.disk, Some(PathRate { gb_per_s: 1.2, latency_us: 90.0 }));
-        let other = Calibration::measured(&table(), WeightLayout::Rearranged, 2).unwrap();
+        let other = Calibration::measured(&table(), WeightLayout::Rearranged, 2, 1.6e6).unwrap();
         assert!(other.cpu.kernels[0].one_token_gb_per_s > kernel.one_token_gb_per_s);
     }
 
     #[test]
     fn what_was_not_measured_is_derived() {
         let bare = Table { memory: vec![], disk: None, experts: vec![], ..table() };
-        let costs = Calibration::measured(&bare, WeightLayout::Plain, 2).unwrap();
+        let costs = Calibration::measured(&bare, WeightLayout::Plain, 2, 1.6e6).unwrap();
         let derived = Calibration::derive(&bare.machine).unwrap();
         assert_eq!(costs.cpu.kernels, derived.cpu.kernels);
         assert_eq!(costs.disk, derived.disk);

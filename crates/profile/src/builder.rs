@@ -60,6 +60,8 @@ impl ProfileBuilder {
             k,
             origin,
             reuse: self.reuse.finish(),
+            held: Vec::new(),
+            passes: None,
             overlaps: Vec::new(),
         };
         Profile { header, layers: self.layers }

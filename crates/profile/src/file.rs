@@ -86,8 +86,11 @@ pub enum Problem {
         /// The largest allowed (or the only one).
         limit: u64,
     },
-    /// A share outside 0 to 1.
-    #[error("field `{field}` is not between 0 and 1")]
+    /// A time or factor of `passes` that is none.
+    #[error("field `passes` has a number that is not above zero")]
+    Cost,
+    /// Shares outside 0 to 1, or sizes that do not rise.
+    #[error("field `{field}` has a share that is not between 0 and 1, or out of order")]
     Share {
         /// The field, as in the file.
         field: &'static str,
@@ -140,9 +143,25 @@ fn check_header(header: &ProfileHeader) -> Result<(), Problem> {
     within("choices", buckets, if buckets == 0 { 0 } else { BUCKETS as u64 }, BUCKETS as u64)?;
     counts("choices", &header.reuse.choices)?;
     counts("tokens", &[origin.prefill_tokens, origin.decode_tokens, header.reuse.first])?;
-    let shares = header.overlaps.iter().flat_map(|overlap| [overlap.mean, overlap.median]);
-    let inside = |share: f64| (0.0..=1.0).contains(&share);
-    if shares.into_iter().all(inside) { Ok(()) } else { Err(Problem::Share { field: "overlaps" }) }
+    if let Some(costs) = &header.passes {
+        within("name", costs.cpu.len() as u64, 0, MAX_MODEL_NAME_BYTES as u64)?;
+        let times = [costs.decode_dense_us, costs.prefill_dense_us];
+        let factors = [costs.decode_expert_factor, costs.prefill_expert_factor];
+        let sound = |value: &f64| value.is_finite() && *value > 0.0;
+        if !times.iter().chain(&factors).all(sound) {
+            return Err(Problem::Cost);
+        }
+    }
+    within("held", header.held.len() as u64, 0, MAX_NAMES as u64)?;
+    let rising = header.held.is_sorted_by(|a, b| a.share < b.share);
+    let held = header.held.iter().flat_map(|held| [held.share, held.hit_rate]);
+    shares("held", held.chain((!rising).then_some(f64::NAN)))?;
+    shares("overlaps", header.overlaps.iter().flat_map(|overlap| [overlap.mean, overlap.median]))
+}
+
+fn shares(field: &'static str, mut found: impl Iterator<Item = f64>) -> Result<(), Problem> {
+    let inside = found.all(|share| (0.0..=1.0).contains(&share));
+    if inside { Ok(()) } else { Err(Problem::Share { field }) }
 }
 
 fn check_layer(layer: &LayerCounts, expected: u16, experts: u16) -> Result<(), Problem> {

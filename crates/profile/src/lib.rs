@@ -19,5 +19,5 @@ pub mod reuse;
 pub use builder::ProfileBuilder;
 pub use file::{Problem, ProfileError};
 pub use overlap::{OtherShape, Overlap, overlap_at};
-pub use profile::{LayerCounts, Origin, Profile, ProfileHeader};
+pub use profile::{Held, LayerCounts, Origin, PassCosts, Profile, ProfileHeader};
 pub use reuse::Reuse;

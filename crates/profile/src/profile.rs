@@ -38,9 +38,60 @@ pub struct ProfileHeader {
     /// How soon experts come back in decode.
     #[serde(default)]
     pub reuse: Reuse,
+    /// Decode hits of caches under the policy runs use, by size, where the routing was replayed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
+    /// What passes cost where the profile was recorded, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<PassCosts>,
     /// How far the profile agrees with other text, where that was checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlaps: Vec<Overlap>,
+}
+
+/// One size of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    /// Part of all experts that have slots, 0 to 1; rises from entry to entry.
+    pub share: f64,
+    /// Part of the experts needed in decode that were there.
+    pub hit_rate: f64,
+}
+
+/// What passes of the model cost on one machine: a run knows what no sum over kernels tells
+/// (barriers, small operations, attention).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PassCosts {
+    /// The processor.
+    pub cpu: String,
+    /// Threads that computed.
+    pub threads: u32,
+    /// Everything outside routed experts for one decoded token.
+    pub decode_dense_us: f64,
+    /// The same for one token of a prompt.
+    pub prefill_dense_us: f64,
+    /// Experts in decode: their time over what the machine's calibration says.
+    pub decode_expert_factor: f64,
+    /// Experts in prefill: the same.
+    pub prefill_expert_factor: f64,
+}
+
+impl ProfileHeader {
+    /// Expected decode hit rate of a cache with `share` of all experts: as replayed under the
+    /// policy runs use, else that of LRU. `None` when decode was not observed.
+    pub fn hit_rate(&self, share: f64) -> Option<f64> {
+        if self.held.is_empty() {
+            return self.reuse.hit_rate(share);
+        }
+        let none = Held { share: 0.0, hit_rate: 0.0 };
+        let above = self.held.partition_point(|held| held.share < share);
+        let low = above.checked_sub(1).map_or(none, |below| self.held[below]);
+        let high = self.held.get(above).copied().unwrap_or(low);
+        let way = (share - low.share) / (high.share - low.share).max(f64::MIN_POSITIVE);
+        Some(low.hit_rate + way.clamp(0.0, 1.0) * (high.hit_rate - low.hit_rate))
+    }
 }
 
 /// Provenance of a profile.
@@ -104,6 +155,12 @@ impl LayerCounts {
 }
 
 impl Profile {
+    /// Without what was measured on another processor than `cpu`.
+    pub fn at_home(mut self, cpu: &str) -> Self {
+        self.header.passes = self.header.passes.filter(|costs| costs.cpu == cpu);
+        self
+    }
+
     /// Layers × experts.
     pub fn grid(&self) -> ExpertGrid {
         ExpertGrid { layers: self.header.layers, experts: self.header.experts }

@@ -29,10 +29,14 @@ const SLOW_TOKENS_UNTOLD: u32 = 4;
 const NEW_NORMAL_TOKENS: u32 = 8;
 /// Time over the reference's that a trial must stay below to be kept.
 const KEEP_FACTOR: f64 = 0.92;
-/// A token of a trial this much slower than the reference ends it.
-const GIVE_UP_FACTOR: f64 = 2.0;
+/// A token of a trial this much slower than the reference ends it; the first of a trial may wake
+/// threads and warm caches.
+const GIVE_UP_FACTOR: (f64, f64) = (4.0, 2.0);
 /// Shortest and longest rest between trials.
 const REST: (Nanos, Nanos) = (Nanos(2_000_000_000), Nanos(64_000_000_000));
+/// Shortest rest before more threads are tried while cores are contended: such a trial can cost
+/// seconds, and when the neighbours leave that is seen at once.
+const REST_CONTENDED: Nanos = Nanos(16_000_000_000);
 
 /// What was seen of one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,9 +158,10 @@ impl Crowding {
 
     fn on_trial(&mut self, mut trial: Trial, seen: Seen) {
         trial.times.push(seen.took);
-        let hopeless = factor(seen.took, trial.reference) >= GIVE_UP_FACTOR;
-        // The first token after a switch may wake threads and warm caches.
-        if trial.times.len() < TRIAL_TOKENS && !(hopeless && trial.times.len() > 1) {
+        let (first, later) = GIVE_UP_FACTOR;
+        let limit = if trial.times.len() == 1 { first } else { later };
+        let hopeless = factor(seen.took, trial.reference) >= limit;
+        if trial.times.len() < TRIAL_TOKENS && !hopeless {
             self.trial = Some(trial);
             return;
         }
@@ -173,7 +178,10 @@ impl Crowding {
             self.threads = trial.from;
             self.rest = Nanos(self.rest.0.saturating_mul(2)).min(REST.1);
         }
-        self.next_trial = seen.now + self.rest;
+        let crowded = seen.contended == Some(true) && self.threads < self.most;
+        let rest = if crowded { self.rest.max(REST_CONTENDED) } else { self.rest };
+        self.next_trial = seen.now + rest;
+        self.was_contended = seen.contended == Some(true);
     }
 
     fn median(&self) -> Option<Nanos> {

@@ -42,6 +42,16 @@ pub fn policy_curves(trace: &Trace, layout: Layout) -> Result<Vec<Curve>, TraceE
     all.map(|(name, build)| curve(trace, layout, name, &build)).collect()
 }
 
+/// The curve of one policy.
+pub fn policy_curve(
+    trace: &Trace,
+    layout: Layout,
+    policy: PolicyChoice,
+) -> Result<Curve, TraceError> {
+    let build: Builder<'_> = Box::new(move || Some(policy.build(&trace.header)));
+    curve(trace, layout, policy.name(), &build)
+}
+
 /// Each curve less that of LRU, from `from_share` on; LRU itself is the zero line and left out.
 ///
 /// Below one token's working set a global pool under LRU hits nothing, so there the difference

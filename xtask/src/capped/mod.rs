@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// What to compare.
 #[derive(Debug, Clone)]
@@ -94,10 +94,7 @@ fn run_once(comparison: &Comparison, way: &Way, budget_bytes: u64, round: usize)
     let cage = Cage::new(comparison.enforced.then_some(budget_bytes))?;
     drop_page_cache()?;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let mut command = cage.command(&comparison.motley);
-    let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    child.stdin.take().context("piped")?.write_all(job.to_string().as_bytes())?;
-    let output = child.wait_with_output()?;
+    let output = worker(cage.command(&comparison.motley), &job)?;
     let outcome = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     Ok(Run {
         budget_bytes,
@@ -108,6 +105,13 @@ fn run_once(comparison: &Comparison, way: &Way, budget_bytes: u64, round: usize)
         load: load.split(' ').next().unwrap_or_default().to_owned(),
         outcome,
     })
+}
+
+/// `motley worker` with its job; ends when it does.
+fn worker(mut command: Command, job: &Value) -> Result<Output> {
+    let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    child.stdin.take().context("piped")?.write_all(job.to_string().as_bytes())?;
+    Ok(child.wait_with_output()?)
 }
 
 /// Everything that can be is forgotten, so that every run begins cold.

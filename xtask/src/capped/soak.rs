@@ -3,13 +3,12 @@
 
 use super::cage::Cage;
 use super::way::base_job;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// What to soak.
@@ -58,10 +57,10 @@ const DECODE: usize = 48;
 
 /// Runs it. The bare engine answers first, without a limit.
 pub fn soak(soak: &Soak) -> Result<Soaked> {
-    let expected = worker(Command::new(&soak.motley), &job(soak, true))?;
+    let expected = answer(Command::new(&soak.motley), &job(soak, true))?;
     let cage = Cage::new(Some(soak.limit_bytes))?;
     let mut neighbour = neighbour(&cage, soak)?;
-    let outcome = worker(cage.command(&soak.motley), &job(soak, false));
+    let outcome = answer(cage.command(&soak.motley), &job(soak, false));
     neighbour.kill()?;
     neighbour.wait()?;
     let outcome = outcome?;
@@ -97,10 +96,8 @@ fn job(soak: &Soak, bare: bool) -> Value {
     job
 }
 
-fn worker(mut command: Command, job: &Value) -> Result<Value> {
-    let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    child.stdin.take().context("piped")?.write_all(job.to_string().as_bytes())?;
-    let output = child.wait_with_output()?;
+fn answer(command: Command, job: &Value) -> Result<Value> {
+    let output = super::worker(command, job)?;
     ensure!(output.status.success(), "the worker ended with {}", output.status);
     Ok(serde_json::from_slice(&output.stdout)?)
 }

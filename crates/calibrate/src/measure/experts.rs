@@ -38,20 +38,37 @@ const LEAST_EXPERTS: u64 = 2 * EXPERTS as u64;
 /// Most that starting a block can be of one expert's time; more is noise.
 const MOST_OF_ONE: f64 = 0.2;
 
-/// Costs by type, layout and number of threads; done by `until`, unless a single run takes
+/// Experts that are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Element type.
+    pub ty: GgmlType,
+    /// Width of a hidden row, and width between.
+    pub shape: (u32, u32),
+}
+
+/// The usual types, and those of a model in its own shape.
+pub fn kinds(of_model: &[Kind]) -> Vec<Kind> {
+    let usual = TYPES.into_iter().map(|ty| Kind { ty, shape: SHAPE });
+    let mut all: Vec<Kind> = usual.filter(|kind| !of_model.contains(kind)).collect();
+    all.extend(of_model);
+    all
+}
+
+/// Costs by kind, layout and number of threads; done by `until`, unless a single run takes
 /// longer.
 pub fn measure(
-    runtime: &Runtime,
+    subject: &Subject<'_>,
     counts: &[u32],
-    stack_bytes: u64,
     until: Instant,
     steps: &mut Steps<'_>,
 ) -> Result<Vec<ExpertCost>, MeasureError> {
-    let mut pace = Pace::new(counts.len(), until);
+    let Subject { runtime, kinds, stack_bytes } = *subject;
+    let mut pace = Pace::new(kinds.len(), counts.len(), until);
     let mut costs = Vec::new();
-    for ty in TYPES {
+    for &kind in kinds {
         for layout in [Layout::Plain, Layout::Rearranged] {
-            let bench = Bench { runtime, ty, layout, stack_bytes };
+            let bench = Bench { runtime, kind, layout, stack_bytes };
             match bench.run(counts, &mut pace, steps) {
                 Ok(found) => costs.extend(found),
                 // Not every type has a rearranged form on every CPU.
@@ -65,6 +82,17 @@ pub fn measure(
     Ok(costs)
 }
 
+/// What is measured and with what.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    /// Kernels are there.
+    pub runtime: &'a Runtime,
+    /// Which experts.
+    pub kinds: &'a [Kind],
+    /// Size of a stack of experts that no cache holds.
+    pub stack_bytes: u64,
+}
+
 /// What is left to do and until when: slices shrink and grow with it.
 struct Pace {
     until: Instant,
@@ -73,8 +101,8 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(counts: usize, until: Instant) -> Self {
-        Self { until, all: 2 * TYPES.len() * points(counts), done: 0 }
+    fn new(kinds: usize, counts: usize, until: Instant) -> Self {
+        Self { until, all: 2 * kinds * points(counts), done: 0 }
     }
 
     /// Time for the next point.
@@ -99,7 +127,7 @@ fn points(counts: usize) -> usize {
 /// One type in one layout.
 struct Bench<'a> {
     runtime: &'a Runtime,
-    ty: GgmlType,
+    kind: Kind,
     layout: Layout,
     stack_bytes: u64,
 }
@@ -111,12 +139,16 @@ impl Bench<'_> {
         pace: &mut Pace,
         steps: &mut Steps<'_>,
     ) -> Result<Vec<ExpertCost>, MeasureError> {
-        let shape = self.shape(SHAPE);
-        let mut stack = self.stack(SHAPE, pool(counts[0])?)?;
+        let shape = self.shape(self.kind.shape);
+        let mut stack = self.stack(self.kind.shape, pool(counts[0])?)?;
         let mut costs = Vec::new();
         for &threads in counts {
             stack.set_pool(pool(threads)?);
-            steps.tell(&format!("{} experts, {threads} threads", self.ty), pace.done, pace.all);
+            steps.tell(
+                &format!("{} experts, {threads} threads", self.kind.ty),
+                pace.done,
+                pace.all,
+            );
             let block_us = block_us(&stack, pace)?;
             let measured = curve(&stack, block_us, pace)?;
             costs.push(self.cost(threads, block_us, measured, &shape)?);
@@ -131,7 +163,7 @@ impl Bench<'_> {
     }
 
     fn shape(&self, (hidden, intermediate): (u32, u32)) -> ExpertShape {
-        ExpertShape::new(hidden, intermediate, self.ty.bits_per_weight())
+        ExpertShape::new(hidden, intermediate, self.kind.ty.bits_per_weight())
     }
 
     fn stack(
@@ -141,7 +173,8 @@ impl Bench<'_> {
     ) -> Result<ExpertStack, MeasureError> {
         let bytes = self.shape((hidden, intermediate)).bytes.max(1);
         let experts = self.stack_bytes.div_ceil(bytes).max(LEAST_EXPERTS) as u32;
-        let spec = StackSpec { hidden, intermediate, experts, ty: self.ty, layout: self.layout };
+        let (ty, layout) = (self.kind.ty, self.layout);
+        let spec = StackSpec { hidden, intermediate, experts, ty, layout };
         Ok(ExpertStack::new(self.runtime, spec, pool)?)
     }
 
@@ -157,8 +190,8 @@ impl Bench<'_> {
         let fit = ComputeCost::fit_relative(&samples).unwrap_or_else(|_| single(&samples));
         let (launch_us, us_per_mb, us_per_mflop) = ExpertCost::rates(&fit, shape);
         Ok(ExpertCost {
-            quantisation: self.ty.name().into(),
-            bits_per_weight: self.ty.bits_per_weight(),
+            quantisation: self.kind.ty.name().into(),
+            bits_per_weight: self.kind.ty.bits_per_weight(),
             layout: match self.layout {
                 Layout::Plain => WeightLayout::Plain,
                 Layout::Rearranged => WeightLayout::Rearranged,
@@ -171,8 +204,8 @@ impl Bench<'_> {
             residuals: fit.residuals,
             other_shape_relative: None,
             other_shape_points_relative: None,
-            hidden: SHAPE.0,
-            intermediate: SHAPE.1,
+            hidden: self.kind.shape.0,
+            intermediate: self.kind.shape.1,
             measured,
         })
     }
@@ -273,16 +306,24 @@ mod tests {
     use motley_ggml::Seam;
 
     #[test]
+    fn a_models_experts_are_measured_beside_the_usual_ones() {
+        let known = Kind { ty: GgmlType::Q4_0, shape: SHAPE };
+        let new = Kind { ty: GgmlType::Q4_1, shape: (576, 1536) };
+        assert_eq!(kinds(&[known]).len(), TYPES.len());
+        assert_eq!(kinds(&[known, new]).len(), TYPES.len() + 1);
+    }
+
+    #[test]
     fn a_type_is_measured_on_the_real_kernels() {
         let runtime = Runtime::start(Seam::Registered).unwrap();
         let bench = Bench {
             runtime: &runtime,
-            ty: GgmlType::Q4_0,
+            kind: Kind { ty: GgmlType::Q4_0, shape: SHAPE },
             layout: Layout::Plain,
             stack_bytes: 8 << 20,
         };
         let until = Instant::now() + Duration::from_millis(400);
-        let mut pace = Pace::new(1, until);
+        let mut pace = Pace::new(1, 1, until);
         let mut quiet = |_: &str, _: f64| {};
         let costs = bench.run(&[1], &mut pace, &mut Steps::new(&mut quiet)).unwrap();
         let cost = &costs[0];

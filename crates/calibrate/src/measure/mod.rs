@@ -25,6 +25,7 @@ use motley_host::{cpu_name, load, memory, topology};
 
 pub use clock::Steps;
 pub use disk::DiskError;
+pub use experts::Kind;
 
 /// Part of the time for experts; what is left goes to memory, the disk and being early.
 const EXPERTS_SHARE: f64 = 0.75;
@@ -45,6 +46,8 @@ pub struct Wanted {
     pub threads: Option<u32>,
     /// A file to read, or a folder to make one in for the moment; without it no disk.
     pub disk: Option<PathBuf>,
+    /// A model's own experts, measured beside the usual ones.
+    pub kinds: Vec<Kind>,
     /// Program and version for the provenance.
     pub program: String,
     /// For places on the disk.
@@ -102,7 +105,9 @@ pub fn measure(
     let links = links::measure(runtime, slice, &mut steps)?;
     steps.part(MEMORY_SHARE + DISK_SHARE, 1.0 - MEMORY_SHARE - DISK_SHARE);
     let until = start + wanted.budget.mul_f64(MEMORY_SHARE + DISK_SHARE + EXPERTS_SHARE);
-    let experts = experts::measure(runtime, &counts, size_bytes, until, &mut steps)?;
+    let kinds = experts::kinds(&wanted.kinds);
+    let subject = experts::Subject { runtime, kinds: &kinds, stack_bytes: size_bytes };
+    let experts = experts::measure(&subject, &counts, until, &mut steps)?;
 
     let provenance = Provenance {
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),

@@ -161,9 +161,16 @@ pub(crate) struct LoadArgs {
     /// Settings from a plan (`motley plan MODEL --json > FILE`), in place of the ones here
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Largest prefill chunk in tokens
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) chunk: u32,
+    /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) chunk: Option<u32>,
+}
+
+impl LoadArgs {
+    /// The chunk asked for, else the usual one.
+    pub(crate) fn chunk_tokens(&self) -> u32 {
+        self.chunk.unwrap_or(motley_plan::plan::CHUNKS[0])
+    }
 }
 
 /// Values of `--loading`.

@@ -93,7 +93,7 @@ fn job(global: &Global, bench: &Bench) -> Job {
         threads: global.threads,
         memory: global.memory,
         context: context.max(bench.load.context),
-        chunk: bench.load.chunk,
+        chunk: bench.load.chunk_tokens(),
         prefill: bench.prefill,
         decode: bench.decode,
         repeat: bench.repeat,

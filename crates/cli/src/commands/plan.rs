@@ -3,8 +3,8 @@
 
 use crate::args::{Global, PlanArgs};
 use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
-use crate::planned::Here;
-use anyhow::{Context, Result};
+use crate::planned::{Here, profile_of, read_profile};
+use anyhow::Result;
 use comfy_table::presets;
 use motley_engine::machine_memory;
 use motley_machine::{Device, DeviceKind, Machine};
@@ -14,10 +14,7 @@ use motley_plan::{
     Budget, Calibration, Inputs, MachineMemory, Plan, Prediction, Regime, SessionShape, Term, Work,
     plan,
 };
-use motley_profile::Profile;
-use std::fs::File;
-use std::io::{self, BufReader, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
 /// Cells of the bars beside terms.
 const BAR_CELLS: usize = 16;
@@ -30,11 +27,16 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
         Some(here) => here.machine().clone(),
         None => motley_machine::find(&args.machine)?,
     };
-    let profile = args.profile.as_deref().map(read_profile).transpose()?;
+    let profile = match &args.profile {
+        Some(path) => Some(read_profile(path)?),
+        None => profile_of(&spec),
+    };
+    let cpu = here.as_ref().map_or("", |here| here.cpu());
+    let profile = profile.map(|profile| profile.at_home(cpu));
     let budget = Budget::of(&spec, shape(args));
     let (memory_bytes, why) = memory(global, &budget, &machine, here.is_some());
     let calibration = match &here {
-        Some(here) => here.costs(&budget, memory_bytes, global.threads)?,
+        Some(here) => here.costs(&spec, &budget, memory_bytes, global.threads)?,
         None => Calibration::derive(&machine)?,
     };
     let plan = plan(&Inputs {
@@ -55,12 +57,6 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
     };
     writeln!(io::stdout(), "{text}")?;
     Ok(())
-}
-
-pub(crate) fn read_profile(path: &Path) -> Result<Profile> {
-    let shown = || path.display().to_string();
-    let file = File::open(path).with_context(shown)?;
-    Profile::read(BufReader::new(file)).with_context(shown)
 }
 
 fn shape(args: &PlanArgs) -> SessionShape {

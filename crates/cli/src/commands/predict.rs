@@ -43,7 +43,7 @@ fn case(global: &Global, args: &Predict, model: &Path, budget: Option<u64>) -> R
     let wanted = Wanted {
         memory_bytes: budget.unwrap_or_else(|| everything(&spec, shape)),
         context_tokens: context,
-        chunk_tokens: CHUNK_TOKENS,
+        chunk_tokens: Some(CHUNK_TOKENS),
         prompt_tokens: args.prefill as u32,
         threads: global.threads,
     };

@@ -2,7 +2,7 @@
 
 use crate::args::{Global, Run};
 use crate::last::{self, LastRun, write_record};
-use crate::load::{load, sampling, session_options, with_plan};
+use crate::load::{load, sampling, session_options, settled};
 use anyhow::{Context, Result};
 use motley_engine::{
     ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, StreamFigures,
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let settings = with_plan(&run.load, &run.model)?;
+    let settings = settled(&run.load, &run.model, global)?;
     let engine = load(runtime, &run.model, &settings, global)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &session_options(&settings), last.as_ref())?;

@@ -1,7 +1,7 @@
 //! `motley serve`: from flags to a running server; Ctrl-C drains it.
 
-use crate::args::{Global, Serve};
-use crate::load::load;
+use crate::args::{Global, LoadArgs, Serve};
+use crate::load::{load, settled};
 use anyhow::{Context, Result};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
 use motley_server::{ServeLimits, ServeOptions, Server};
@@ -15,18 +15,24 @@ const TALKING_THREADS: usize = 2;
 /// Runs the command.
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = Arc::new(load(runtime, &serve.model, &serve.load, global)?);
+    let settings = settled(&serve.load, &serve.model, global)?;
+    let engine = Arc::new(load(runtime, &serve.model, &settings, global)?);
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    talking.block_on(answer(global, serve, engine))
+    talking.block_on(answer(global, serve, &settings, engine))
 }
 
-async fn answer(global: &Global, serve: &Serve, engine: Arc<Engine>) -> Result<()> {
+async fn answer(
+    global: &Global,
+    serve: &Serve,
+    settings: &LoadArgs,
+    engine: Arc<Engine>,
+) -> Result<()> {
     let options = serve_options(serve, engine.memory_bytes());
-    let server = Server::start(engine, &batch_options(serve), options).await?;
+    let server = Server::start(engine, &batch_options(serve, settings), options).await?;
     announce(global, serve, server.address());
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
@@ -34,14 +40,14 @@ async fn answer(global: &Global, serve: &Serve, engine: Arc<Engine>) -> Result<(
     Ok(())
 }
 
-fn batch_options(serve: &Serve) -> BatchOptions {
+fn batch_options(serve: &Serve, load: &LoadArgs) -> BatchOptions {
     BatchOptions {
-        context_tokens: serve.load.context,
+        context_tokens: load.context,
         sequences: serve.streams,
-        step_tokens: serve.load.chunk,
+        step_tokens: load.chunk_tokens(),
         prefill_beside_decode: serve.prefill_beside,
         waiting: serve.queue as usize,
-        exact: serve.load.exact,
+        exact: load.exact,
     }
 }
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_calibrate::library;
 use motley_calibrate::tuning::{Candidate, TUNING_VERSION, Threads, Tuning, save};
 use motley_engine::{MachineCores, Runtime, Seam, ThreadSet, Tuned, tune};
-use motley_plan::cores::{Aecs, CoreSearch, CoreSet, Exhaustive, Objective, Tried, Verdict};
+use motley_plan::cores::{Aecs, CoreSearch, CoreSet, Exhaustive, Measurement, Objective, Verdict};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -59,13 +59,15 @@ pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<
 
 fn tuning(args: &Tune, tuned: &Tuned, subject: motley_calibrate::tuning::Subject) -> Tuning {
     let selection = &tuned.selection;
-    let all = || selection.candidates.iter().map(|(tried, _)| tried);
-    let speed = |set: &CoreSet| all().find(|tried| tried.set == *set).map_or(0.0, speed_of);
+    let speed = |set: &CoreSet| {
+        let found = tuned.measured.iter().find(|(tried, _)| tried == set);
+        found.map_or(0.0, |(_, measured)| measured.tokens_per_s)
+    };
     let threads = |set: &ThreadSet| Threads { threads: set.threads, cpus: set.cpus.clone() };
-    let candidate = |tried: &Tried| Candidate {
-        cores: tried.set.per_cluster.clone(),
-        tokens_per_s: tried.measured.tokens_per_s,
-        joules_per_token: tried.measured.joules_per_token,
+    let candidate = |(set, measured): &(CoreSet, Measurement)| Candidate {
+        cores: set.per_cluster.clone(),
+        tokens_per_s: measured.tokens_per_s,
+        joules_per_token: measured.joules_per_token,
     };
     Tuning {
         motley_tuning: TUNING_VERSION,
@@ -83,28 +85,28 @@ fn tuning(args: &Tune, tuned: &Tuned, subject: motley_calibrate::tuning::Subject
         fastest_tokens_per_s: speed(&selection.fastest),
         prefill: threads(&tuned.sets.prefill),
         decode: threads(&tuned.sets.decode),
-        candidates: all().map(candidate).collect(),
+        candidates: tuned.measured.iter().map(candidate).collect(),
     }
-}
-
-fn speed_of(tried: &Tried) -> f64 {
-    tried.measured.tokens_per_s
 }
 
 fn render(tuned: &Tuned, cores: &MachineCores, path: Option<&PathBuf>, width: u16) -> String {
     let selection = &tuned.selection;
     let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
     rows.set_header(["Cores", "tokens/s", "J/token", "verdict"]);
-    for (tried, verdict) in &selection.candidates {
-        let joules = tried.measured.joules_per_token;
+    for (set, measured) in &tuned.measured {
+        let joules = measured.joules_per_token;
+        let found = selection.candidates.iter().find(|(tried, _)| tried.set == *set);
         rows.add_row([
-            cores.pool.describe(&tried.set),
-            format!("{:.1}", speed_of(tried)),
+            cores.pool.describe(set),
+            format!("{:.1}", measured.tokens_per_s),
             joules.map_or("not measured".into(), |joules| format!("{joules:.2}")),
-            match verdict {
-                Verdict::Chosen { .. } => "chosen".into(),
-                Verdict::Dearer { .. } => "fast enough, dearer".into(),
-                Verdict::TooSlow { speed } => format!("{:.0} % of the fastest", 100.0 * speed),
+            match found.map(|(_, verdict)| verdict) {
+                Some(Verdict::Chosen { .. }) => "chosen".into(),
+                Some(Verdict::Dearer { .. }) => "fast enough, dearer".into(),
+                Some(Verdict::TooSlow { speed }) => {
+                    format!("{:.0} % of the fastest", 100.0 * speed)
+                }
+                None => "no candidate: another is faster with fewer cores".into(),
             },
         ]);
     }

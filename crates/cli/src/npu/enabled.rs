@@ -1,7 +1,7 @@
 //! Flags of a static-graph device, and giving it to an engine.
 
 use super::{NpuFigures, NpuRow};
-use crate::commands::plan::read_profile;
+use crate::planned::read_profile;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use motley_engine::Engine;

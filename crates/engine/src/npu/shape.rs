@@ -21,6 +21,8 @@ pub fn even_profile(spec: &ModelSpec) -> Profile {
             k: spec.used as u16,
             origin: Origin::default(),
             reuse: Reuse::default(),
+            held: Vec::new(),
+            passes: None,
             overlaps: Vec::new(),
         },
         layers: (0..layers).map(|layer| LayerCounts::empty(layer, experts)).collect(),

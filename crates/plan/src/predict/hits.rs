@@ -49,7 +49,7 @@ pub fn hit_rate(demand: &Demand, profile: Option<&Profile>, share: f64) -> f64 {
     if share >= 1.0 {
         return 1.0;
     }
-    let known = profile.and_then(|profile| profile.header.reuse.hit_rate(share));
+    let known = profile.and_then(|profile| profile.header.hit_rate(share));
     let expected = known.unwrap_or(1.0 - (1.0 - share.max(0.0)).powf(MISS_EXPONENT));
     let slots = share * demand.all_experts();
     let most = if demand.token_experts() > 0.0 { slots / demand.token_experts() } else { 1.0 };

@@ -1,9 +1,9 @@
 //! The routed experts of one layer: who computes how many, and what waits for the disk.
 
-use motley_cost::{ComputeCost, TransferCost};
+use motley_cost::TransferCost;
 
 use super::{Case, Whereabouts, dense_unit};
-use crate::calibration::{Matrices, PathRate};
+use crate::calibration::{PathRate, UnitRates};
 
 /// Most experts for which chances are summed exactly; above, means are taken.
 const EXACT_EXPERTS: f64 = 64.0;
@@ -14,12 +14,12 @@ pub const USUAL_DISK: PathRate = PathRate { gb_per_s: 1.0, latency_us: 200.0 };
 /// Costs of one expert with the mean load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LayerCosts {
-    /// Tokens of one expert.
-    pub(crate) load: f64,
-    /// Where experts that are not on the GPU are computed.
-    pub(crate) unit: ComputeCost,
-    /// On a GPU with memory of its own.
-    gpu: ComputeCost,
+    /// Whether experts have more than one token.
+    many: bool,
+    /// One expert where those that are not on the GPU are computed.
+    unit_us: f64,
+    /// One on a GPU with memory of its own.
+    gpu_us: f64,
     /// One expert to that GPU.
     link_us: Option<f64>,
     /// One expert from disk, and the first one's latency.
@@ -42,20 +42,20 @@ pub(crate) struct LayerTime {
 impl LayerCosts {
     pub(crate) fn of(case: &Case<'_>, load: f64) -> Self {
         let (demand, calibration) = (case.demand, case.calibration);
-        let matrices = Matrices {
-            bytes: demand.expert_bytes,
-            weights: demand.expert_weights,
-            ty: demand.expert_type,
-        };
+        let matrices = demand.expert_matrices();
+        let known = case.profile.and_then(|profile| profile.header.passes.as_ref());
+        let factor = known.map_or(1.0, |costs| match load > 1.0 {
+            true => costs.prefill_expert_factor,
+            false => costs.decode_expert_factor,
+        });
         let apart = case.placement.parts.len() > 1;
-        let unit = if apart { &calibration.cpu } else { dense_unit(case) };
         let one = |path: TransferCost| path.us(demand.expert_bytes as u64);
         let rate = |path: PathRate| path.cost();
         let disk = calibration.disk.unwrap_or(USUAL_DISK);
         Self {
-            load,
-            unit: unit.cost(&matrices),
-            gpu: dense_unit(case).cost(&matrices),
+            many: load > 1.0,
+            unit_us: factor * expert_unit(case).us(&matrices, load),
+            gpu_us: dense_unit(case).us(&matrices, load),
             link_us: calibration.link.filter(|_| apart).map(rate).map(one),
             disk: (one(rate(disk)) - disk.latency_us, disk.latency_us),
             sync_us: calibration.link.filter(|_| apart).map_or(0.0, |link| 2.0 * link.latency_us),
@@ -83,9 +83,9 @@ impl LayerCosts {
     }
 
     fn split(&self, experts: f64, on_gpu: f64, on_disk: f64) -> LayerTime {
-        let one = us_at(&self.unit, self.load);
+        let one = self.unit_us;
         let elsewhere = experts - on_gpu;
-        let (gpu_us, unit_us) = (on_gpu * us_at(&self.gpu, self.load), elsewhere * one);
+        let (gpu_us, unit_us) = (on_gpu * self.gpu_us, elsewhere * one);
         let unit_us = self.with_transfers(unit_us, elsewhere);
         let sync_us = if elsewhere > 0.0 { self.sync_us } else { 0.0 };
         let compute_us = gpu_us.max(unit_us) + sync_us;
@@ -100,8 +100,8 @@ impl LayerCosts {
     /// Experts with many tokens are also sent to the GPU, so that both finish together (H1).
     fn with_transfers(&self, unit_us: f64, experts: f64) -> f64 {
         match self.link_us {
-            Some(link_us) if self.load > 1.0 => {
-                let sent_us = experts * link_us.max(us_at(&self.gpu, self.load));
+            Some(link_us) if self.many => {
+                let sent_us = experts * link_us.max(self.gpu_us);
                 unit_us * sent_us / (unit_us + sent_us).max(f64::MIN_POSITIVE)
             }
             _ => unit_us,
@@ -109,8 +109,9 @@ impl LayerCosts {
     }
 }
 
-fn us_at(cost: &ComputeCost, tokens: f64) -> f64 {
-    cost.launch_us + (tokens * cost.per_token_us).max(cost.floor_us)
+/// Where experts that are not on the GPU are computed.
+pub(crate) fn expert_unit<'a>(case: &Case<'a>) -> &'a UnitRates {
+    if case.placement.parts.len() > 1 { &case.calibration.cpu } else { dense_unit(case) }
 }
 
 /// Every number of successes in `count` trials with its chance.
@@ -144,11 +145,10 @@ mod tests {
 
     #[test]
     fn the_last_expert_from_disk_is_computed_after_it_arrives() {
-        let cost = |us| ComputeCost { launch_us: 0.0, per_token_us: 0.0, floor_us: us };
         let costs = LayerCosts {
-            load: 1.0,
-            unit: cost(10.0),
-            gpu: cost(1.0),
+            many: false,
+            unit_us: 10.0,
+            gpu_us: 1.0,
             link_us: None,
             disk: (100.0, 5.0),
             sync_us: 0.0,

@@ -9,16 +9,18 @@
 //! `i` of a token's `k` experts are on the GPU and `j` on disk, both by chance. What is there is
 //! computed while the rest arrives; the expert that arrives last is computed after it.
 //!
+//! - `dense`: everything outside routed experts.
 //! - [`hits`]: how many experts are where.
 //! - [`layer`]: the experts of one layer.
 
 use motley_profile::Profile;
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{Calibration, Matrices, UnitRates};
+use crate::calibration::{Calibration, UnitRates};
 use crate::demand::Demand;
 use crate::placement::Placement;
 
+mod dense;
 pub mod hits;
 pub mod layer;
 
@@ -144,37 +146,19 @@ pub(crate) fn dense_unit<'a>(case: &Case<'a>) -> &'a UnitRates {
 }
 
 fn pass(case: &Case<'_>, tokens: u32, there: &Whereabouts, distinct: f64) -> Prediction {
-    let (demand, unit) = (case.demand, dense_unit(case));
+    let demand = case.demand;
     let layers = f64::from(demand.expert_layers);
-    let dense = unit.cost(&Matrices {
-        bytes: demand.dense_bytes,
-        weights: demand.dense_weights,
-        ty: demand.dense_type,
-    });
-    let head = unit.cost(&Matrices {
-        bytes: demand.head_bytes,
-        weights: demand.head_weights,
-        ty: demand.head_type,
-    });
-    let bound = |cost: &motley_cost::ComputeCost, tokens: f64| {
-        let arithmetic = tokens * cost.per_token_us > cost.floor_us;
-        if arithmetic { Resource::Arithmetic } else { Resource::Memory }
+    let load = f64::from(tokens) * f64::from(demand.used) / distinct.max(1.0);
+    let experts = match demand.used {
+        0 => LayerTime::default(),
+        _ => LayerCosts::of(case, load).time(distinct, there),
     };
-    let costs =
-        LayerCosts::of(case, f64::from(tokens) * f64::from(demand.used) / distinct.max(1.0));
-    let experts = if demand.used > 0 { costs.time(distinct, there) } else { LayerTime::default() };
-    let context = f64::from(case.context_tokens) + f64::from(tokens) / 2.0;
-    let kv_bytes = demand.kv_bytes * context;
-    let overhead_us = unit.pass_us + unit.layer_us * f64::from(demand.layers);
-    let term = |what, us: f64, bound_by| Term { what, seconds: us / 1e6, bound_by };
-    let terms = vec![
-        term(Work::Overhead, overhead_us, Resource::Overhead),
-        term(Work::Dense, dense.us(tokens), bound(&dense, f64::from(tokens))),
-        term(Work::Output, head.us(1), bound(&head, 1.0)),
-        term(Work::Attention, kv_bytes / (unit.memory_gb_per_s * 1e3), Resource::Memory),
-        term(Work::Experts, layers * experts.compute_us, bound(&costs.unit, costs.load)),
-        term(Work::DiskWait, layers * experts.wait_us, Resource::Disk),
-    ];
+    let bound_by = dense::bound(layer::expert_unit(case), &demand.expert_matrices(), load);
+    let kv_bytes = demand.kv_bytes * (f64::from(case.context_tokens) + f64::from(tokens) / 2.0);
+    let mut terms = dense::terms(case, tokens, kv_bytes);
+    let (seconds, waited) = (layers * experts.compute_us / 1e6, layers * experts.wait_us / 1e6);
+    terms.push(Term { what: Work::Experts, seconds, bound_by });
+    terms.push(Term { what: Work::DiskWait, seconds: waited, bound_by: Resource::Disk });
     let disk_experts = layers * distinct * there.on_disk;
     let expert_bytes = layers * distinct * demand.expert_bytes;
     let memory_bytes = demand.dense_bytes + demand.head_bytes + expert_bytes + kv_bytes;

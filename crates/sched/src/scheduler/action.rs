@@ -4,7 +4,7 @@ use motley_trace::ExpertKey;
 
 use super::places::{Place, Purpose};
 use crate::cache::{Routed, SlotId};
-use crate::prefetch::Prediction;
+use crate::prefetch::{Prediction, PrefetchChoice};
 use crate::work::{Phase, Share, Unit};
 
 /// Named limits of one scheduler.
@@ -21,6 +21,33 @@ pub struct Limits {
     pub guesses_in_flight: u16,
     /// Attempts at loading one expert before it is computed at home or given up.
     pub load_attempts: u16,
+}
+
+/// Slots that guesses may hold when experts come from disk.
+const DISK_GUESS_SLOTS: u32 = 8;
+/// Guesses read from disk at once.
+const DISK_GUESSES_IN_FLIGHT: u16 = 4;
+/// Loads in line for the disk: it takes four at a time and must not run dry while a batch of
+/// experts is computed.
+const DISK_LOADS_IN_FLIGHT: u16 = 64;
+
+impl Limits {
+    /// Of `slots` of memory, for experts on disk: one is for experts that do not stay, and with
+    /// a prefetcher up to a quarter of the others for guesses.
+    pub fn beyond_ram(slots: u32, prefetch: PrefetchChoice) -> Self {
+        let guesses = match prefetch {
+            PrefetchChoice::None => 0,
+            _ => (slots.saturating_sub(1) / 4).min(DISK_GUESS_SLOTS) as u16,
+        };
+        Self {
+            loads_in_flight: DISK_LOADS_IN_FLIGHT,
+            staging_slots: 1 + guesses,
+            prefetch_slots: guesses,
+            guesses_in_flight: DISK_GUESSES_IN_FLIGHT,
+            // The reader has tried twice already.
+            load_attempts: 1,
+        }
+    }
 }
 
 impl Default for Limits {

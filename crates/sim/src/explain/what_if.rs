@@ -3,6 +3,7 @@
 //! wrong in both does not count; predicted speeds are the real speed times that gain.
 
 use motley_cost::{ComputeCost, TransferCost};
+use motley_sched::Limits;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_trace::{PhaseRecord, RunRecord, Trace};
@@ -15,10 +16,6 @@ use crate::rerun::{PhaseCosts, Rerun, RerunError};
 const MEMORY_FACTORS: [f64; 2] = [1.5, 2.0];
 /// How much faster the disk is.
 const DISK_FACTOR: f64 = 2.0;
-/// Slots guesses may hold when they are switched on: what the engine takes.
-const GUESS_SLOTS: u32 = 8;
-/// Guesses read at once when they are switched on.
-const GUESSES_IN_FLIGHT: u16 = 4;
 
 /// One changed circumstance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -285,15 +282,18 @@ impl<'a> Replays<'a> {
         let mut rerun = Rerun { prefetch, ..self.as_it_was.clone() };
         let held = u32::from(rerun.limits.prefetch_slots);
         let all = rerun.cache_slots + held;
+        // The run's slots are these and the one for experts that do not stay.
+        let usual = Limits::beyond_ram(all + 1, prefetch);
         let wanted = match prefetch {
             PrefetchChoice::None => 0,
             _ if held > 0 => held,
-            _ => (all / 4).min(GUESS_SLOTS),
+            _ => u32::from(usual.prefetch_slots),
         };
         rerun.cache_slots = (all - wanted).max(1);
         rerun.limits.staging_slots = rerun.limits.staging_slots - held as u16 + wanted as u16;
         rerun.limits.prefetch_slots = wanted as u16;
-        rerun.limits.guesses_in_flight = rerun.limits.guesses_in_flight.max(GUESSES_IN_FLIGHT);
+        rerun.limits.guesses_in_flight =
+            rerun.limits.guesses_in_flight.max(usual.guesses_in_flight);
         rerun
     }
 }

@@ -6,9 +6,11 @@ use crate::page::{Fact, align_right, facts, percent, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use motley_calibrate::measure::{Wanted, measure};
+use motley_calibrate::measure::{Kind, Wanted, measure};
 use motley_cost::calibration::{Calibration, ExpertCost, WeightLayout};
 use motley_engine::{Runtime, Seam};
+use motley_model::ModelSpec;
+use motley_plan::Demand;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +24,7 @@ pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Re
         budget: Duration::from_secs(args.seconds.into()),
         threads: global.threads,
         disk: args.disk.clone().or_else(|| args.model.clone()),
+        kinds: args.model.as_deref().map_or(Ok(Vec::new()), kinds)?,
         program: format!("motley {}", env!("CARGO_PKG_VERSION")),
         seed: global.seed.into(),
     };
@@ -44,6 +47,26 @@ pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Re
         write!(output, "{}", render(&measured, &path, width_of(columns)))?;
     }
     Ok(())
+}
+
+/// A model's experts in their own shape, and its dense weights in the same.
+fn kinds(model: &Path) -> Result<Vec<Kind>> {
+    let (spec, _) = ModelSpec::open(model)?;
+    let demand = Demand::of(&spec);
+    let (Ok(hidden), Ok(between)) = (demand.hidden.try_into(), demand.expert_width.try_into())
+    else {
+        return Ok(Vec::new());
+    };
+    let shape = (hidden, between);
+    let mut kinds: Vec<Kind> = Vec::new();
+    for ty in [demand.expert_type, demand.dense_type, demand.head_type] {
+        let kind = Kind { ty, shape };
+        let whole = [demand.hidden, demand.expert_width].map(|width| ty.row_bytes(width));
+        if spec.is_moe() && whole.iter().all(Option::is_some) && !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Ok(kinds)
 }
 
 /// Drawn on a terminal only.
@@ -105,16 +128,25 @@ fn threads(threads: u32) -> String {
 fn experts(measured: &Calibration, width: u16) -> String {
     let most = measured.experts.iter().map(|cost| cost.threads).max().unwrap_or(1);
     let mut table = table(width, presets::UTF8_FULL_CONDENSED);
-    table.set_header(["Experts", "Layout", "1 token", "Read", "Compute", "Fit off", "Other shape"]);
+    table.set_header([
+        "Experts",
+        "Size",
+        "Layout",
+        "1 token",
+        "Read",
+        "Compute",
+        "Fit off",
+        "Other shape",
+    ]);
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
         table.add_row(row(cost));
     }
-    align_right(&mut table, &[2, 3, 4, 5, 6]);
+    align_right(&mut table, &[1, 3, 4, 5, 6, 7]);
     let note = "Mean errors: of the fit, and of the points on another shape.";
-    format!("{}\n {}, experts of 2048 × 768.\n {note}", table.trim_fmt(), threads(most))
+    format!("{}\n {}.\n {note}", table.trim_fmt(), threads(most))
 }
 
-fn row(cost: &ExpertCost) -> [String; 7] {
+fn row(cost: &ExpertCost) -> [String; 8] {
     let (hidden, intermediate) = (f64::from(cost.hidden), f64::from(cost.intermediate));
     let bytes = 3.0 * hidden * intermediate * cost.bits_per_weight / 8.0;
     let flop = 6.0 * hidden * intermediate;
@@ -127,10 +159,11 @@ fn row(cost: &ExpertCost) -> [String; 7] {
     };
     [
         cost.quantisation.clone(),
+        format!("{}×{}", cost.hidden, cost.intermediate),
         layout.into(),
         format!("{one:.0} us"),
-        format!("{:.1} GB/s", bytes / one.max(1e-9) * 1e-3),
-        format!("{compute:.0} Gop/s"),
+        format!("{:.1}", bytes / one.max(1e-9) * 1e-3),
+        format!("{compute:.0}"),
         percent(cost.residuals.mean_relative),
         cost.other_shape_points_relative.map_or_else(String::new, percent),
     ]
@@ -184,7 +217,7 @@ mod tests {
     fn the_page_fits_eighty_columns_and_says_when_others_were_busy() {
         let page = render(&measured(), Path::new("x.toml"), 80);
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-        for text in ["251 us", "10.0 GB/s", "201 Gop/s", "4.0 %", "64.00 when it began"] {
+        for text in ["251 us", "10.0 ", "201 ", "4.0 %", "64.00 when it began"] {
             assert!(page.contains(text), "{text} in\n{page}");
         }
     }

@@ -5,13 +5,20 @@ use super::new_file;
 use crate::args::{Calibrate, Global};
 use crate::load::{load, session_options};
 use crate::page::{Fact, facts, percent, width_of};
+use crate::planned::{Here, PROFILES, profile_stem};
 use anyhow::{Context, Result, bail, ensure};
-use motley_engine::{Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session};
+use motley_engine::{
+    Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session, SessionStats,
+};
 use motley_model::ModelSpec;
 use motley_profile::profile::imbalance;
-use motley_profile::{Origin, Overlap, Profile, ProfileBuilder, overlap_at};
+use motley_profile::{Held, Origin, Overlap, PassCosts, Profile, ProfileBuilder, overlap_at};
+use motley_sched::cache::PolicyChoice;
+use motley_sim::curves::policy_curve;
+use motley_sim::holdout::Layout;
 use motley_trace::record::FORMAT_VERSION;
-use motley_trace::{Phase, TraceHeader, Visit};
+use motley_trace::{Phase, Trace, TraceHeader, Visit};
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -42,11 +49,14 @@ pub(super) fn run(
         lock(&recorder).text = index;
         read_text(&engine, &mut session, args, text, &recorder)?;
     }
+    let stats = session.stats();
     drop(session);
     let recorder = std::mem::replace(&mut *lock(&recorder), Recorder::new(&header, &[]));
-    let profile = recorder.finish(&args.text)?;
-    let stem = format!("{}-{}", file_stem(&profile.header.model), moment().replace(':', "-"));
-    let (file, path) = new_file(args.output.as_deref(), "profiles", &stem, "jsonl")?;
+    let distinct = recorder.distinct();
+    let mut profile = recorder.finish(&args.text)?;
+    profile.header.passes = costs(&engine, &stats, distinct);
+    let stem = format!("{}-{}", profile_stem(&profile.header.model), moment().replace(':', "-"));
+    let (file, path) = new_file(args.output.as_deref(), PROFILES, &stem, "jsonl")?;
     let mut writer = BufWriter::new(file);
     profile
         .write(&mut writer)
@@ -105,12 +115,6 @@ fn moment() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// A model's name as part of a file's.
-fn file_stem(model: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-    model.chars().take(64).map(plain).collect()
-}
-
 struct Watcher(Arc<Mutex<Recorder>>);
 
 impl RoutingWatcher for Watcher {
@@ -125,6 +129,7 @@ fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
 
 /// Counts every visit in all profiles it belongs to.
 struct Recorder {
+    trace: Trace,
     all: ProfileBuilder,
     learned: ProfileBuilder,
     held_out: ProfileBuilder,
@@ -140,6 +145,7 @@ impl Recorder {
     fn new(header: &TraceHeader, texts: &[PathBuf]) -> Self {
         let builder = || ProfileBuilder::new(header);
         Self {
+            trace: Trace { header: header.clone(), visits: Vec::new() },
             all: builder(),
             learned: builder(),
             held_out: builder(),
@@ -174,6 +180,14 @@ impl Recorder {
         let part = if self.is_held_out { &mut self.held_out } else { &mut self.learned };
         part.observe(&self.visit);
         self.texts[self.text].observe(&self.visit);
+        self.trace.visits.push(self.visit.clone());
+    }
+
+    /// Experts used in all blocks of prompts, each once per block.
+    fn distinct(&self) -> usize {
+        let prompts = self.trace.visits.iter().filter(|visit| visit.phase == Phase::Prefill);
+        let different = |visit: &Visit| visit.experts.iter().collect::<BTreeSet<_>>().len();
+        prompts.map(different).sum()
     }
 
     /// The profile of everything, with how far its parts agree.
@@ -199,8 +213,38 @@ impl Recorder {
             overlaps.extend(compare(&texts[0], other)?);
         }
         profile.header.overlaps = overlaps;
+        profile.header.held = held(&self.trace)?;
         Ok(profile)
     }
+}
+
+/// What the passes cost beside what the machine's calibration, if there is one, says of experts
+/// that lie as this engine's. Nothing when experts were streamed: waiting is in the blocks then.
+fn costs(engine: &Engine, stats: &SessionStats, distinct: usize) -> Option<PassCosts> {
+    let (prefill, decode) = (&stats.prefill, &stats.decode);
+    if stats.stream.is_some() || decode.tokens == 0 || distinct == 0 {
+        return None;
+    }
+    let here = Here::find()?;
+    let expected = here.expert_us(engine.spec(), engine.threads())?;
+    let load = prefill.expert_tokens as f64 / distinct as f64;
+    let decoded = decode.expert_tokens.max(1) as f64;
+    Some(PassCosts {
+        cpu: here.cpu().to_owned(),
+        threads: engine.threads(),
+        decode_dense_us: 1e6 * decode.dense_s() / decode.tokens as f64,
+        prefill_dense_us: 1e6 * prefill.dense_s() / prefill.tokens.max(1) as f64,
+        decode_expert_factor: 1e6 * decode.compute_s / decoded / expected(1.0),
+        prefill_expert_factor: 1e6 * prefill.compute_s / distinct as f64 / expected(load),
+    })
+}
+
+/// The routing again through caches of every size, under the policy runs use.
+fn held(trace: &Trace) -> Result<Vec<Held>> {
+    let curve = policy_curve(trace, Layout::Global, PolicyChoice::default())?;
+    let known = curve.points.iter().any(|(_, hit_rate)| *hit_rate > 0.0);
+    let points = curve.points.into_iter().filter(|_| known);
+    Ok(points.map(|(share, hit_rate)| Held { share, hit_rate }).collect())
 }
 
 /// Overlap@K of both phases at every size.

@@ -65,7 +65,7 @@ impl Work {
 /// All of the work under one setting.
 fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Result<Run> {
     let mut engine = load(runtime, &eval.model, &setting.load, &setting.global)?;
-    let npu = attach(&mut engine, &setting.npu, setting.load.chunk)?;
+    let npu = attach(&mut engine, &setting.npu, setting.load.chunk_tokens())?;
     let options = session_options(&setting.load);
     let mut session = engine.session(&options)?;
     let mut subjects = Vec::new();

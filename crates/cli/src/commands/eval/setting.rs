@@ -49,7 +49,7 @@ impl Setting {
             "policy" => load.policy = value.parse().map_err(anyhow::Error::msg)?,
             "prefetch" => load.prefetch = value.parse().map_err(anyhow::Error::msg)?,
             "threads" => self.global.threads = Some(number(value, 512)?),
-            "chunk" => load.chunk = number(value, 4096)?,
+            "chunk" => load.chunk = Some(number(value, 4096)?),
             "npu" => self.npu.set(value)?,
             _ => bail!(
                 "no such setting; there are exact, loading, memory, policy, prefetch, threads, \
