@@ -3,8 +3,9 @@
 
 use crate::args::{Bench, Global};
 use crate::load::{load, session_options};
+use crate::page::{align_right, table, width_of};
 use anyhow::{Context, Result};
-use comfy_table::Table;
+use comfy_table::presets;
 use motley_engine::{Engine, Runtime, Seam, ThreadSet, ThreadSets};
 use serde::Serialize;
 use std::process::{Child, Command, Stdio};
@@ -34,9 +35,8 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["way", "tokens", "decode t/s", "last half t/s", "thread changes"]);
+    let mut table = table(width_of(None), presets::UTF8_FULL_CONDENSED);
+    table.set_header(["Way", "tokens", "decode/s", "last half/s", "thread changes"]);
     for row in &rows {
         table.add_row([
             row.way.to_owned(),
@@ -46,7 +46,9 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
             row.thread_changes.to_string(),
         ]);
     }
-    println!("{table}\n{neighbours} niced busy programs, {} threads", engine.threads());
+    align_right(&mut table, &[1, 2, 3, 4]);
+    let threads = engine.threads();
+    println!("{}\n {neighbours} niced busy programs, {threads} threads", table.trim_fmt());
     Ok(())
 }
 
@@ -105,11 +107,13 @@ impl Crowd {
     fn start(neighbours: u32) -> Result<Self> {
         let mut crowd = Self(Vec::new());
         for _ in 0..neighbours {
-            let child = Command::new("nice")
-                .args(["-n", "10", "sh", "-c", "while :; do :; done"])
+            // A session of its own, as other programs have: Linux divides the cores among
+            // sessions first, and niceness counts only within one.
+            let child = Command::new("setsid")
+                .args(["nice", "-n", "10", "sh", "-c", "while :; do :; done"])
                 .stdin(Stdio::null())
                 .spawn()
-                .context("cannot start a busy neighbour (`nice` and `sh` are needed)")?;
+                .context("cannot start a busy neighbour (`setsid`, `nice`, `sh` are needed)")?;
             crowd.0.push(child);
         }
         Ok(crowd)
