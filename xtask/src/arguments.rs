@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use motley_model::gguf::GgmlType;
 use std::path::PathBuf;
-use xtask::capped::{Comparison, Soak, Way};
+use xtask::capped::{Comparison, Soak, Sweep, Way};
 use xtask::synth::{Arch, Preset, Request};
 use xtask::{load, upcycle};
 
@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Run a model in several ways, in turn, under memory limits and with cold caches
     Capped(CappedArguments),
+    /// Run models without flags and with hand-picked ones, in turn
+    Sweep(Sweep),
     /// Run a model for long at a small budget beside a neighbour that takes memory
     Soak(SoakArguments),
     /// Take memory and give it back until killed (used by `soak`)

@@ -24,6 +24,7 @@ fn main() -> Result<ExitCode> {
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
         Command::Load(arguments) => return run_load(&arguments),
         Command::Capped(arguments) => run_capped(&arguments)?,
+        Command::Sweep(arguments) => capped::sweep(&arguments)?,
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),

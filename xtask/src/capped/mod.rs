@@ -5,14 +5,17 @@
 //! * `cage`: the control group of one run.
 //! * `way`: what is run.
 //! * `tally`: many runs as a table.
+//! * `sweep`: a run without flags against hand-picked ones.
 //! * `soak`: one long run beside a neighbour that takes memory.
 
 mod cage;
 mod soak;
+mod sweep;
 mod tally;
 mod way;
 
 pub use soak::{Soak, Soaked, soak, take_memory};
+pub use sweep::{Sweep, sweep};
 pub use tally::table;
 pub use way::Way;
 

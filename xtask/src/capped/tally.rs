@@ -93,7 +93,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-fn median(values: Vec<f64>) -> f64 {
+pub(super) fn median(values: Vec<f64>) -> f64 {
     quantile(values, 0.5)
 }
 
