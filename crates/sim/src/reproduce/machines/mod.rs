@@ -113,13 +113,8 @@ fn settings() -> Vec<(String, Assumptions)> {
     for value in [0.2, 0.4, 0.9] {
         add("CPU's part of its bandwidth", value, Assumptions { cpu_share: value, ..ASSUMED });
     }
-    for value in [0.2] {
-        add(
-            "CPU's part of its arithmetic",
-            value,
-            Assumptions { cpu_arithmetic: value, ..ASSUMED },
-        );
-    }
+    let arithmetic = Assumptions { cpu_arithmetic: 0.2, ..ASSUMED };
+    add("CPU's part of its arithmetic", arithmetic.cpu_arithmetic, arithmetic);
     for value in [0.5, 2.0] {
         add("PCIe, times", value, Assumptions { link_share: value, ..ASSUMED });
     }
