@@ -148,6 +148,22 @@ fn reproduce_prints_paper_ours_and_assumptions() {
 }
 
 #[test]
+fn reproduce_machines_compares_three_systems_on_every_machine() {
+    let reports = json_of(&["reproduce", "machines", "--dry-run"]);
+    let rows = reports[0]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 9);
+    let of = |regime: &str| rows.iter().filter(|row| row["regime"] == regime).count();
+    assert_eq!((of("hybrid"), of("one-memory"), of("beyond-ram")), (4, 4, 1));
+    for row in rows {
+        let speed = |name: &str| row["decode"][name].as_f64();
+        assert!(speed("ours").expect("a speed") > 1.0, "{row}");
+        assert_eq!(speed("pinned").is_none(), row["regime"] == "beyond-ram", "{row}");
+        assert_eq!(row["prefill"].as_array().map(Vec::len), Some(4));
+    }
+    assert_eq!(reports[0]["figures"][0]["paper"], 1.7, "the goal");
+}
+
+#[test]
 fn traces_of_other_projects_are_imported() {
     let Some(csv) = support::shared("routing_traces/bigmoe-gptoss.route.csv") else { return };
     let Some(waste) = support::shared("routing_traces/waste-trace_olmoe_299.jsonl") else { return };

@@ -8,13 +8,16 @@
 //! * [`load`]: TOML text to a validated [`Machine`], with the limits of the parser.
 //! * `check`: the rules a description must keep, each error naming item and field.
 //! * [`ready`]: machine files shipped with the crate, found by name.
+//! * [`regime`]: where a model's experts live on a machine.
 #![forbid(unsafe_code)]
 
 mod check;
 pub mod load;
 pub mod ready;
+pub mod regime;
 pub mod spec;
 
 pub use load::{MachineError, read_file};
 pub use ready::{find, ready_names};
+pub use regime::Regime;
 pub use spec::{CoreCluster, CoreRole, Device, DeviceKind, Link, Machine, Power, Provenance};

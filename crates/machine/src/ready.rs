@@ -34,6 +34,7 @@ const READY: &[(&str, &str)] = ready![
     "this",
     "laptop-8gb-gpu",
     "desktop-24gb-gpu",
+    "workstation-2gpu",
     "mac-64gb",
     "a6000-xeon-5220r",
     "rtx5080-i7-14700-ndp2",

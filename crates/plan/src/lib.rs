@@ -32,6 +32,7 @@ pub use budget::{
 pub use calibration::{Calibration, CoresRate, KernelRate, PathRate, UnitRates};
 pub use demand::Demand;
 pub use file::PlanError;
-pub use placement::{Placement, Regime};
+pub use motley_machine::Regime;
+pub use placement::Placement;
 pub use plan::{CorePlan, Goal, Inputs, Plan, TierPlan, plan};
 pub use predict::{Prediction, Resource, Term, Work};

@@ -1,25 +1,13 @@
 //! What goes where: dense weights first, then as many experts as fit, device by device. Bytes
 //! only; how fast that is, `predict` says.
 
-use motley_machine::{Device, DeviceKind, Machine};
+use motley_machine::{Device, DeviceKind, Machine, Regime};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, MIN_SLOTS, TooLittleMemory};
 
 /// Part of a GPU's memory left to the driver and the screen.
 pub const GPU_RESERVE: f64 = 0.08;
-
-/// Where experts live and who computes them. `motley-sched` has the same four.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Regime {
-    /// Everything is in one memory.
-    OneMemory,
-    /// Dense weights and some experts on a GPU, every other expert in RAM.
-    Hybrid,
-    /// Some experts in memory, all on disk.
-    BeyondRam,
-}
 
 /// One device's part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +41,7 @@ impl Part {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Placement {
-    /// The regime.
+    /// The regime. Memory modules that compute are not planned for.
     pub regime: Regime,
     /// Device that computes dense layers.
     pub dense_on: String,

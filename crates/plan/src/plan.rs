@@ -2,7 +2,7 @@
 //! nothing.
 
 use motley_cost::PowerHeuristic;
-use motley_machine::{DeviceKind, Machine};
+use motley_machine::{DeviceKind, Machine, Regime};
 use motley_model::ModelSpec;
 use motley_profile::Profile;
 use motley_trace::Phase;
@@ -12,7 +12,7 @@ use crate::budget::{Budget, SessionShape, TooLittleMemory};
 use crate::calibration::Calibration;
 use crate::cores::{Aecs, CorePool, CoreSet, Freedom, Measurement, Objective, carry_out};
 use crate::demand::Demand;
-use crate::placement::{Placement, Regime, place};
+use crate::placement::{Placement, place};
 use crate::predict::{Case, Prediction, decode, prefill};
 use crate::tiers::{GroupRule, LayerTiers, Sharing, TierRule, block_tokens, group, share_experts};
 

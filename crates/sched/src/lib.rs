@@ -10,7 +10,7 @@
 //! - [`timeline`]: H1, three timelines filled before anything runs.
 //! - [`bound`]: what no schedule can beat.
 //! - [`balance`]: the equations G2, G3 and G5.
-//! - [`strategy`]: who computes; seven strategies behind one trait.
+//! - [`strategy`]: who computes; eight strategies behind one trait.
 //! - [`prefetch`]: what to fetch early; five prefetchers behind one trait.
 //! - [`cache`]: what stays; slots, leases and replacement policies.
 //! - [`breath`]: M3, how many slots while the machine's memory comes and goes.

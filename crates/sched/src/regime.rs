@@ -1,5 +1,5 @@
-//! Which of the regimes a machine is in for a model, and the costs that follow. Reads
-//! descriptions; measures nothing.
+//! Which of the regimes a machine is in for a model's size, and the costs that follow. Reads
+//! descriptions; measures nothing, and places nothing: `motley-plan` does, byte by byte.
 //!
 //! | regime | fast tier | slow tier | home units |
 //! |---|---|---|---|
@@ -9,22 +9,10 @@
 //! | one memory | all of it | none | none |
 
 use motley_cost::{ComputeCost, Efficiency, ExpertShape, TransferCost};
+pub use motley_machine::Regime;
 use motley_machine::{Device, DeviceKind, Link, Machine};
 
 use crate::work::{Costs, Homes, Layout};
-
-/// Where a model's experts live and who can compute them there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Regime {
-    /// Experts in RAM beside a GPU with memory of its own.
-    Hybrid,
-    /// Experts on disk, a part of them in RAM.
-    BeyondRam,
-    /// Experts in memory modules that compute, beside a GPU.
-    NearData,
-    /// Everything fits the memory of one unit.
-    OneMemory,
-}
 
 /// Why a machine cannot run experts of this total size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,65 +38,63 @@ pub enum RegimeError {
     },
 }
 
-impl Regime {
-    /// The regime of `machine` for experts of `expert_bytes` in total, with `spare` of its memory
-    /// (0 to 1) left to everything else.
-    pub fn of(machine: &Machine, expert_bytes: u64, spare: f64) -> Self {
-        let room = |kind: DeviceKind| {
-            let memory = machine.first(kind).map_or(0, Device::total_memory_bytes);
-            (memory as f64 * (1.0 - spare)) as u64
-        };
-        let has_own_memory = room(DeviceKind::Gpu) > 0;
-        let nearest = if has_own_memory { DeviceKind::Gpu } else { DeviceKind::Cpu };
-        if expert_bytes <= room(nearest) {
-            Self::OneMemory
-        } else if expert_bytes <= room(DeviceKind::NearData) {
-            Self::NearData
-        } else if expert_bytes <= room(DeviceKind::Cpu) {
-            Self::Hybrid
-        } else {
-            Self::BeyondRam
-        }
+/// The regime of `machine` for experts of `expert_bytes` in total, with `spare` of its memory
+/// (0 to 1) left to everything else.
+pub fn of(machine: &Machine, expert_bytes: u64, spare: f64) -> Regime {
+    let room = |kind: DeviceKind| {
+        let memory = machine.first(kind).map_or(0, Device::total_memory_bytes);
+        (memory as f64 * (1.0 - spare)) as u64
+    };
+    let has_own_memory = room(DeviceKind::Gpu) > 0;
+    let nearest = if has_own_memory { DeviceKind::Gpu } else { DeviceKind::Cpu };
+    if expert_bytes <= room(nearest) {
+        Regime::OneMemory
+    } else if expert_bytes <= room(DeviceKind::NearData) {
+        Regime::NearData
+    } else if expert_bytes <= room(DeviceKind::Cpu) {
+        Regime::Hybrid
+    } else {
+        Regime::BeyondRam
     }
+}
 
-    /// The costs of one expert in this regime.
-    pub fn costs(
-        self,
-        machine: &Machine,
-        shape: &ExpertShape,
-        efficiency: Efficiency,
-    ) -> Result<Costs, RegimeError> {
-        let of = |kind| {
-            let device = machine.first(kind);
-            device.ok_or_else(|| RegimeError::NoDevice { machine: machine.name.clone(), kind })
-        };
-        let compute = |device: &Device| ComputeCost::derive(device, shape, efficiency);
-        let transfer = |link: &Link| TransferCost::derive(link, efficiency);
-        let (fast, link, home) = match self {
-            Self::Hybrid => {
-                let (gpu, cpu) = (of(DeviceKind::Gpu)?, of(DeviceKind::Cpu)?);
-                let link = transfer(link(machine, cpu, gpu)?);
-                (gpu, link, Some(homes(1, compute(cpu), 0.0)))
-            }
-            Self::NearData => {
-                let (gpu, near) = (of(DeviceKind::Gpu)?, of(DeviceKind::NearData)?);
-                let link = transfer(link(machine, near, gpu)?);
-                // One row to every unit and their sum back (G2).
-                let row_us = link.us(shape.row_bytes(2)) * f64::from(near.count + 1);
-                (gpu, link, Some(homes(near.count as u16, compute(near), row_us)))
-            }
-            Self::BeyondRam => {
-                let (cpu, disk) = (of(DeviceKind::Cpu)?, of(DeviceKind::Disk)?);
-                (cpu, transfer(link(machine, disk, cpu)?), None)
-            }
-            Self::OneMemory => {
-                let unit = of(DeviceKind::Gpu).or_else(|_| of(DeviceKind::Cpu))?;
-                // Nothing is ever loaded; a copy inside the memory stands in for the link.
-                (unit, TransferCost::new(0.0, unit.bandwidth_gb_per_s), None)
-            }
-        };
-        Ok(Costs { fast: compute(fast), home, link, expert_bytes: shape.bytes })
-    }
+/// The costs of one expert in `regime`.
+pub fn costs(
+    regime: Regime,
+    machine: &Machine,
+    shape: &ExpertShape,
+    efficiency: Efficiency,
+) -> Result<Costs, RegimeError> {
+    let of = |kind| {
+        let device = machine.first(kind);
+        device.ok_or_else(|| RegimeError::NoDevice { machine: machine.name.clone(), kind })
+    };
+    let compute = |device: &Device| ComputeCost::derive(device, shape, efficiency);
+    let transfer = |link: &Link| TransferCost::derive(link, efficiency);
+    let (fast, link, home) = match regime {
+        Regime::Hybrid => {
+            let (gpu, cpu) = (of(DeviceKind::Gpu)?, of(DeviceKind::Cpu)?);
+            let link = transfer(link(machine, cpu, gpu)?);
+            (gpu, link, Some(homes(1, compute(cpu), 0.0)))
+        }
+        Regime::NearData => {
+            let (gpu, near) = (of(DeviceKind::Gpu)?, of(DeviceKind::NearData)?);
+            let link = transfer(link(machine, near, gpu)?);
+            // One row to every unit and their sum back (G2).
+            let row_us = link.us(shape.row_bytes(2)) * f64::from(near.count + 1);
+            (gpu, link, Some(homes(near.count as u16, compute(near), row_us)))
+        }
+        Regime::BeyondRam => {
+            let (cpu, disk) = (of(DeviceKind::Cpu)?, of(DeviceKind::Disk)?);
+            (cpu, transfer(link(machine, disk, cpu)?), None)
+        }
+        Regime::OneMemory => {
+            let unit = of(DeviceKind::Gpu).or_else(|_| of(DeviceKind::Cpu))?;
+            // Nothing is ever loaded; a copy inside the memory stands in for the link.
+            (unit, TransferCost::new(0.0, unit.bandwidth_gb_per_s), None)
+        }
+    };
+    Ok(Costs { fast: compute(fast), home, link, expert_bytes: shape.bytes })
 }
 
 fn homes(units: u16, unit: ComputeCost, entry_us: f64) -> Homes {
@@ -131,7 +117,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn regime(name: &str, gib: u64) -> Regime {
-        Regime::of(&motley_machine::find(name).unwrap(), gib * GIB, 0.2)
+        of(&motley_machine::find(name).unwrap(), gib * GIB, 0.2)
     }
 
     #[test]
@@ -152,7 +138,7 @@ mod tests {
     fn costs_follow_the_regime() {
         let shape = ExpertShape::new(2048, 768, 4.5);
         let machine = motley_machine::find("desktop-24gb-gpu").unwrap();
-        let costs = |regime: Regime| regime.costs(&machine, &shape, Efficiency::USUAL);
+        let costs = |regime| super::costs(regime, &machine, &shape, Efficiency::USUAL);
         let hybrid = costs(Regime::Hybrid).unwrap();
         assert_eq!(hybrid.lanes(), 1);
         assert!(hybrid.fast.us(1) < hybrid.home.unwrap().unit.us(1));
@@ -166,7 +152,7 @@ mod tests {
     fn near_data_units_share_every_expert() {
         let machine = motley_machine::find("rtx5080-i7-14700-ndp6").unwrap();
         let shape = ExpertShape::new(2048, 768, 16.0);
-        let costs = Regime::NearData.costs(&machine, &shape, Efficiency::PEAK).unwrap();
+        let costs = costs(Regime::NearData, &machine, &shape, Efficiency::PEAK).unwrap();
         assert_eq!((costs.lanes(), costs.home.unwrap().units), (1, 6));
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn case() -> impl Strategy<Value = Case> {
     let shape = (1u16..5, 1u16..24, 1u16..9, 1u32..20);
-    let policy = (0usize..8, 0usize..5, 0usize..3, 0.0..1.2f64);
+    let policy = (0usize..10, 0usize..5, 0usize..3, 0.0..1.2f64);
     let machine = (0usize..4, 0.5..20.0f64, 0.5..60.0f64, 0.5..80.0f64);
     (any::<u64>(), shape, policy, machine, 0.0..0.3f64).prop_map(
         |(seed, shape, policy, machine, fails)| {
@@ -87,7 +87,7 @@ fn faults_neither_stop_nor_lose_anything() {
             experts: 16,
             top_k: 1 + pick(8, 6) as u16,
             tokens: 1 + pick(12, 12) as u32,
-            strategy: pick(16, 8) as usize,
+            strategy: pick(16, 10) as usize,
             prefetcher: pick(20, 5) as usize,
             cache: pick(24, 3) as usize,
             cache_share: pick(28, 100) as f64 / 100.0,

@@ -5,7 +5,7 @@ use motley_cost::{Efficiency, Nanos};
 use motley_machine::{Device, DeviceKind, Machine};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
-use motley_sched::regime::{Regime, RegimeError};
+use motley_sched::regime::{self, Regime, RegimeError};
 use motley_sched::strategy::{LayerSplit, StrategyChoice};
 use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
 use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
@@ -90,8 +90,8 @@ impl Setup {
     /// Decides what is open and derives every cost.
     pub fn new(choices: &Choices<'_>) -> Result<Self, RegimeError> {
         let Choices { machine, model, .. } = *choices;
-        let regime = regime(choices);
-        let costs = regime.costs(machine, &model.expert, Efficiency::USUAL)?;
+        let regime = chosen_regime(choices);
+        let costs = regime::costs(regime, machine, &model.expert, Efficiency::USUAL)?;
         let device = |kind| machine.first(kind);
         let name = |kind| device(kind).map_or(String::new(), |found: &Device| found.name.clone());
         let gpu_or_cpu =
@@ -164,13 +164,14 @@ impl Setup {
 }
 
 /// The regime by size; a cache asked for by hand needs a tier to miss into.
-fn regime(choices: &Choices<'_>) -> Regime {
+fn chosen_regime(choices: &Choices<'_>) -> Regime {
     let Choices { machine, model, .. } = *choices;
-    let regime = Regime::of(machine, model.routed_bytes() + model.dense_bytes(), SPARE);
+    let regime = regime::of(machine, model.routed_bytes() + model.dense_bytes(), SPARE);
     if regime != Regime::OneMemory || choices.cache == CacheSize::Fitting {
         return regime;
     }
-    let works = |regime: &Regime| regime.costs(machine, &model.expert, Efficiency::USUAL).is_ok();
+    let works =
+        |regime: &Regime| regime::costs(*regime, machine, &model.expert, Efficiency::USUAL).is_ok();
     [Regime::NearData, Regime::Hybrid, Regime::BeyondRam].into_iter().find(works).unwrap_or(regime)
 }
 
@@ -193,7 +194,7 @@ fn slots_per_layer(choices: &Choices<'_>, regime: Regime, fast: DeviceKind) -> u
 
 /// Weights over bandwidth or arithmetic, with the usual efficiency; attention over the context
 /// is not counted.
-fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
+pub(crate) fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
     let Efficiency { compute, bandwidth } = Efficiency::USUAL;
     let read_us = |dense: Dense| dense.bytes / (unit.bandwidth_gb_per_s * 1e3 * bandwidth);
     let flop_per_us = unit.compute_tflops * 1e6 * compute;

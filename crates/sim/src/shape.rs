@@ -124,6 +124,7 @@ const READY: &[Numbers] = &[
     numbers("gpt-oss-20b", [24, 32, 4], [2880, 2880], [26.5, 579.0]),
     numbers("mixtral-8x7b", [32, 8, 2], [4096, 14336], [41.9, 131.0]),
     numbers("olmoe-1b-7b", [16, 64, 8], [2048, 1024], [16.8, 103.0]),
+    numbers("deepseek-v2-lite", [26, 64, 6], [2048, 1408], [31.2, 290.7]),
     numbers("deepseek-v3", [58, 256, 8], [7168, 2048], [231.0, 2676.0]),
 ];
 
@@ -178,6 +179,7 @@ mod tests {
             ("gpt-oss-120b", 116.2),
             ("mixtral-8x7b", 46.6),
             ("olmoe-1b-7b", 6.8),
+            ("deepseek-v2-lite", 15.5),
             ("deepseek-v3", 670.1),
         ] {
             let found = billions(name);

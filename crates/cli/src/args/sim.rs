@@ -144,6 +144,9 @@ pub(crate) struct Reproduce {
     /// Print the figures; neither sweep assumptions nor write files
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// For `machines`: decode these recorded traces as well
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) trace: Vec<PathBuf>,
 }
 
 /// Values of `reproduce`'s argument.
@@ -157,6 +160,8 @@ pub(crate) enum SourceArg {
     Aecs,
     /// Prefill on a static-graph device: tiers, groups, ladder
     Npumoe,
+    /// Three machines, three models: ours beside llama.cpp's and kTransformers' policies
+    Machines,
     /// All of them
     All,
 }

@@ -248,6 +248,10 @@ fn described(change: &Change) -> String {
         Change::Cores { threads, measured: false, .. } => {
             format!("{} if computing scales", cores(*threads))
         }
+        Change::Gpu { like, experts, more_ram, .. } => {
+            let ram = if *more_ram { " and RAM for all" } else { "" };
+            format!("{}{ram}, as {like} is described: {experts} experts on it", short(change))
+        }
         change => short(change),
     }
 }
@@ -261,6 +265,7 @@ fn short(change: &Change) -> String {
         Change::Policy { name } => format!("policy {name}"),
         Change::Prefetch { name: "none" } => "no prefetch".into(),
         Change::Prefetch { name } => format!("prefetch {name}"),
+        Change::Gpu { memory_gib, .. } => format!("a GPU of {memory_gib} GB"),
     }
 }
 

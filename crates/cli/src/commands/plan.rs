@@ -102,6 +102,7 @@ fn head(plan: &Plan, why: &str) -> Vec<Fact> {
                 plan.placement.gpu_slots()
             )
         }
+        Regime::NearData => format!("near data: {experts} experts in modules that compute"),
         Regime::BeyondRam => {
             format!("beyond RAM: {held} of {experts} experts stay, all are on disk")
         }

@@ -12,6 +12,7 @@
 //! - [`refill`]: what was missed, when the cache's policy wants it.
 //! - [`choice`]: all of them by name.
 
+use motley_cost::Nanos;
 use motley_trace::ExpertKey;
 
 use crate::work::{Costs, LayerWork, Phase};
@@ -70,6 +71,8 @@ pub struct PrefetchView<'a> {
     pub costs: &'a Costs,
     /// Whether an expert is in the fast tier or on its way.
     pub is_near: &'a dyn Fn(ExpertKey) -> bool,
+    /// How long after a layer is routed a guess started now would be there; zero when in time.
+    pub late_by: &'a dyn Fn(u16) -> Nanos,
 }
 
 /// Names experts worth fetching.

@@ -1,10 +1,13 @@
 //! H2: for every expert the coming layers are predicted to need, run the timelines (H1) with it
-//! resident and without; fetch by the largest saving.
+//! fetched and without; fetch by the largest saving. An expert that cannot be there when its layer
+//! is routed counts as arriving that much later: where its home unit is done sooner, it saves
+//! nothing and is not fetched.
 //!
 //! Cost: experts of equal load on one lane save equally much, so H1 runs once per distinct load:
 //! twice per layer in decode. At most [`MAX_CANDIDATES`] are tried per layer. Where a layer has
 //! more than [`LARGE_LAYER`] active experts fewer are tried, and of the next layer only.
 
+use motley_cost::Nanos;
 use motley_trace::ExpertKey;
 
 use super::{Candidate, Prediction, PrefetchView, Prefetcher};
@@ -57,6 +60,10 @@ impl NextLayer {
         self.absent.sort_unstable_by_key(order);
         let large = self.items.len() > LARGE_LAYER;
         self.absent.truncate(if large { MAX_CANDIDATES_LARGE } else { MAX_CANDIDATES });
+        let fetched = match (view.late_by)(prediction.layer) {
+            Nanos::ZERO => Presence::Resident,
+            late => Presence::Arriving(late),
+        };
         let without = self.makespan(view, prediction.layer);
         let mut known: Option<((u32, u16), u64)> = None;
         for at in 0..self.absent.len() {
@@ -66,7 +73,7 @@ impl NextLayer {
             let gain = match known {
                 Some((same, gain)) if same == like => gain,
                 _ => {
-                    self.items[i].presence = Presence::Resident;
+                    self.items[i].presence = fetched;
                     let with = self.makespan(view, prediction.layer);
                     self.items[i].presence = Presence::Absent;
                     without.since(with).0
@@ -77,14 +84,14 @@ impl NextLayer {
         }
     }
 
-    fn makespan(&mut self, view: &PrefetchView<'_>, layer: u16) -> motley_cost::Nanos {
+    fn makespan(&mut self, view: &PrefetchView<'_>, layer: u16) -> Nanos {
         self.timelines.makespan(&LayerWork {
             layer,
             phase: view.phase,
             tokens: 1,
             items: &self.items,
             costs: view.costs,
-            link_free_in: motley_cost::Nanos::ZERO,
+            link_free_in: Nanos::ZERO,
         })
     }
 }
@@ -144,6 +151,7 @@ mod tests {
             predictions: &predictions,
             costs: &costs,
             is_near: &|key| key == ExpertKey::new(1, 7),
+            late_by: &|_| Nanos::ZERO,
         };
         let mut out = Vec::new();
         NextLayer::default().candidates(&view, &mut out);
@@ -151,5 +159,11 @@ mod tests {
         let expected =
             [(2, 5), (1, 1), (1, 0)].map(|(l, e)| Candidate::Guess(ExpertKey::new(l, e)));
         assert_eq!(out, expected);
+        // What would come after the home unit is done is left where it is.
+        let late =
+            PrefetchView { late_by: &|layer| Nanos::from_us(9.0 * f64::from(2 - layer)), ..view };
+        out.clear();
+        NextLayer::default().candidates(&late, &mut out);
+        assert_eq!(out, expected[..1]);
     }
 }

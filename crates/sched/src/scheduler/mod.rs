@@ -18,6 +18,7 @@
 //! - `layer`: the items of the current layer and the queues of its lanes.
 //! - [`places`]: cache slots and staging, leases on them, what is under way.
 //! - [`idle`]: measured idle link time as a budget for prefetches (M4).
+//! - [`pace`]: when the coming layers will be routed.
 
 use motley_cost::Nanos;
 use motley_trace::{ExpertGrid, ExpertKey};
@@ -30,11 +31,13 @@ use crate::work::{Costs, LayerPlan, LayerWork, Phase, Presence, Share, Unit, Wor
 pub mod action;
 pub mod idle;
 mod layer;
+pub mod pace;
 pub mod places;
 
 pub use action::{Action, Counts, Limits, LoadLost, Routing};
 use idle::IdleLink;
 use layer::Layer;
+use pace::Pace;
 use places::{Arrival, Places};
 pub use places::{Place, Purpose};
 
@@ -82,6 +85,7 @@ pub struct Scheduler {
     places: Places,
     layer: Layer,
     idle: IdleLink,
+    pace: Pace,
     guesses: Vec<Candidate>,
     /// What the guesses will be made from, once the link has time for one.
     outlook: Outlook,
@@ -104,6 +108,7 @@ impl Scheduler {
             places: Places::new(cache, limits),
             layer: Layer::new(grid.experts, costs.lanes()),
             idle: IdleLink::new(costs.load_time(Share::WHOLE)),
+            pace: Pace::new(grid.layers),
             costs,
             strategy,
             prefetcher,
@@ -136,6 +141,7 @@ impl Scheduler {
     /// When the previous layer is not done.
     pub fn on_routed(&mut self, now: Nanos, routing: &Routing<'_>) {
         assert!(self.layer.is_done(), "layer {} is not done", self.layer.number());
+        self.pace.on_routed(now, routing.routed.layer, routing.phase);
         self.places.cache.on_visit(&routing.routed);
         self.look_up(now, routing);
         let work = LayerWork {
@@ -274,8 +280,9 @@ impl Scheduler {
     }
 
     /// Asks the prefetcher, once per layer and only when a guess could start.
-    fn make_guesses(&mut self) {
+    fn make_guesses(&mut self, now: Nanos) {
         let places = &self.places;
+        let took = self.costs.load_time(Share::WHOLE);
         let view = PrefetchView {
             layer: self.layer.number(),
             layers: self.grid.layers,
@@ -283,6 +290,7 @@ impl Scheduler {
             predictions: &self.outlook.predictions,
             costs: &self.costs,
             is_near: &|key| places.is_near(key),
+            late_by: &|layer| self.pace.late_by(now + took, layer),
         };
         self.prefetcher.candidates(&view, &mut self.guesses);
         self.guesses.reverse();
@@ -333,7 +341,7 @@ impl Scheduler {
             return None;
         }
         if self.outlook.is_new {
-            self.make_guesses();
+            self.make_guesses(now);
         }
         while let Some(candidate) = self.guesses.pop() {
             let key = candidate.key();
@@ -341,7 +349,9 @@ impl Scheduler {
                 continue;
             }
             let room = match candidate {
-                Candidate::Guess(key) => self.places.make_room_for_guess(key),
+                Candidate::Guess(key) => {
+                    self.places.make_room_for_guess(key, |layer| self.pace.layers_until(layer))
+                }
                 Candidate::Refill(key) => self.places.make_room_for_refill(key),
             };
             let Some(place) = room else { continue };

@@ -174,14 +174,28 @@ impl Places {
         Some(place)
     }
 
-    /// Room for a guess: a free slot, or a staging buffer while guesses hold few enough.
-    pub(super) fn make_room_for_guess(&mut self, key: ExpertKey) -> Option<Place> {
+    /// Room for a guess: a free slot, or a staging buffer. When guesses hold as many as they may,
+    /// the one whose layer is `layers_until` furthest away gives way to one needed sooner; that
+    /// is how those that came too late for their layer go.
+    pub(super) fn make_room_for_guess(
+        &mut self,
+        key: ExpertKey,
+        layers_until: impl Fn(u16) -> u16,
+    ) -> Option<Place> {
         if matches!(self.cache.victim_for(key), Ok(None)) {
             return self.admit(key);
         }
         let held = self.staging.iter().flatten().filter(|staged| staged.guessed).count();
         if held >= usize::from(self.limits.prefetch_slots) {
-            return None;
+            let waits = |at: &usize| self.staging[*at].filter(|s| s.guessed && s.here);
+            let away = |at: &usize| waits(at).map(|staged| layers_until(staged.key.layer));
+            let furthest =
+                (0..self.staging.len()).filter(|at| waits(at).is_some()).max_by_key(away)?;
+            let staged = self.staging[furthest]?;
+            if layers_until(staged.key.layer) <= layers_until(key.layer) {
+                return None;
+            }
+            self.drop_staged(furthest, staged.key);
         }
         self.stage(key, true)
     }

@@ -4,7 +4,10 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, Strategy, TimelineStrategy};
+use super::{
+    Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, PartsStrategy, Pinned, Strategy,
+    TimelineStrategy,
+};
 
 /// A strategy with its usual parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,19 +24,22 @@ pub enum StrategyChoice {
     Monde,
     /// Three timelines filled in advance (H1).
     Timelines,
+    /// The same with a part of one expert over the idle link.
+    Parts,
     /// G2, G3 and G5.
     Balanced,
 }
 
 impl StrategyChoice {
     /// Every strategy.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OnDemand,
         Self::CpuOnMiss,
         Self::LayerSplit,
         Self::Pinned,
         Self::Monde,
         Self::Timelines,
+        Self::Parts,
         Self::Balanced,
     ];
 
@@ -46,6 +52,7 @@ impl StrategyChoice {
             Self::Pinned => Box::new(Pinned::default()),
             Self::Monde => Box::new(Monde::default()),
             Self::Timelines => Box::new(TimelineStrategy::default()),
+            Self::Parts => Box::new(PartsStrategy::default()),
             Self::Balanced => Box::new(Balanced::new(true, true)),
         }
     }
@@ -59,6 +66,7 @@ impl StrategyChoice {
             Self::Pinned => "pinned",
             Self::Monde => "monde",
             Self::Timelines => "timelines",
+            Self::Parts => "timelines+parts",
             Self::Balanced => "balanced",
         }
     }

@@ -1,18 +1,26 @@
 //! llama.cpp's static split: the experts of some layers live in the fast tier, all others are
-//! computed at home. Nothing is ever loaded.
+//! computed at home. Nothing is loaded, unless large batches are told to be: llama.cpp copies the
+//! experts of a layer at home to the GPU, for that batch only, when it has 32 tokens or more.
 
 use motley_trace::{ExpertGrid, ExpertKey};
 
 use super::{Strategy, load, near_to_fast};
-use crate::work::{LayerPlan, LayerWork};
+use crate::work::{LayerPlan, LayerWork, Phase};
 
 /// Residents on the fast unit, the rest at home.
 #[derive(Debug, Default)]
 pub struct LayerSplit {
+    /// Tokens of a prompt's pass from which the rest is loaded.
+    load_from_tokens: Option<u32>,
     rest: Vec<u16>,
 }
 
 impl LayerSplit {
+    /// One that loads what is not resident for prompt passes of at least `tokens`.
+    pub fn offloading(tokens: u32) -> Self {
+        Self { load_from_tokens: Some(tokens), ..Self::default() }
+    }
+
     /// The experts to preload: whole layers from the last backwards (as `-ngl` counts them), as
     /// many as `slots` hold.
     pub fn residents(grid: ExpertGrid, slots: u32) -> Vec<ExpertKey> {
@@ -29,7 +37,8 @@ impl Strategy for LayerSplit {
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
         near_to_fast(work, plan, &mut self.rest);
-        if work.costs.lanes() == 0 {
+        let is_large = self.load_from_tokens.is_some_and(|from| work.tokens >= from);
+        if work.costs.lanes() == 0 || (is_large && work.phase == Phase::Prefill) {
             load(plan, &self.rest);
         } else {
             plan.home.extend_from_slice(&self.rest);

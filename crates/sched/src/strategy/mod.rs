@@ -8,6 +8,7 @@
 //! - [`pinned`]: the most used experts pinned, misses at home in decode (kTransformers).
 //! - [`monde`]: near-data units with whole experts, hot ones moved (MoNDE).
 //! - [`timelines`]: three timelines filled in advance (H1).
+//! - [`parts`]: the same with a part of one expert over the idle link (G2).
 //! - [`balanced`]: G2, G3 and G5.
 //! - [`choice`]: all of them by name.
 
@@ -19,6 +20,7 @@ pub mod cpu_on_miss;
 pub mod layer_split;
 pub mod monde;
 pub mod on_demand;
+pub mod parts;
 pub mod pinned;
 pub mod timelines;
 
@@ -28,6 +30,7 @@ pub use cpu_on_miss::CpuOnMiss;
 pub use layer_split::LayerSplit;
 pub use monde::Monde;
 pub use on_demand::OnDemand;
+pub use parts::PartsStrategy;
 pub use pinned::Pinned;
 pub use timelines::TimelineStrategy;
 

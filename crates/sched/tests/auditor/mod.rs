@@ -13,7 +13,7 @@ use motley_sched::prefetch::{
     NextLayer, NoPrefetch, Prediction, Prefetcher, PrefillCounted, PreviousToken, Refill,
 };
 use motley_sched::strategy::{
-    Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, TimelineStrategy,
+    Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, PartsStrategy, Pinned, TimelineStrategy,
 };
 use motley_sched::{
     Action, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Purpose, Routing, Scheduler,
@@ -398,6 +398,8 @@ fn strategy(number: usize) -> Box<dyn Strategy> {
         4 => Box::new(Monde::default()),
         5 => Box::new(Balanced::new(true, true)),
         6 => Box::new(Balanced::new(true, false)),
+        7 => Box::new(PartsStrategy::default()),
+        8 => Box::new(LayerSplit::offloading(8)),
         _ => Box::new(TimelineStrategy::default()),
     }
 }

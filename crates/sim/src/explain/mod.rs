@@ -3,8 +3,10 @@
 //!
 //! - [`parts`]: the time of a phase, cut into parts, and the part that bound it.
 //! - [`mod@what_if`]: the same routing again under other circumstances.
+//! - `gpu`: one of them, a GPU known by its description.
 //! - [`picture`]: both as SVG.
 
+mod gpu;
 pub mod parts;
 pub mod picture;
 pub mod what_if;

@@ -9,6 +9,7 @@ use motley_sched::prefetch::PrefetchChoice;
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
+use super::gpu::with_gpus;
 use crate::outcome::{Outcome, PhaseOutcome};
 use crate::rerun::{PhaseCosts, Rerun, RerunError};
 
@@ -58,6 +59,17 @@ pub enum Change {
     Prefetch {
         /// Name of the prefetcher.
         name: &'static str,
+    },
+    /// A GPU shares the experts of each layer with the CPU. Its costs are described, not measured.
+    Gpu {
+        /// The ready machine whose GPU and link are taken.
+        like: &'static str,
+        /// The GPU's memory.
+        memory_gib: f64,
+        /// Experts it holds.
+        experts: u32,
+        /// Whether RAM for all experts is needed too: the run's, with the GPU's, is too little.
+        more_ram: bool,
     },
 }
 
@@ -175,7 +187,15 @@ impl<'a> Replays<'a> {
                 .then(|| over(simulated.tokens_per_s(), real.tokens_per_s()) - 1.0)
         };
         let changes = self.changes(scaling);
-        let answers = changes.into_iter().map(|(change, rerun)| self.answer(change, &rerun));
+        let answers = changes.into_iter().map(|(change, rerun)| {
+            let outcome = rerun.run(self.trace, None)?;
+            Ok::<_, RerunError>(self.answer(change, &outcome))
+        });
+        let gpus = with_gpus(self.record, &self.as_it_was, self.trace).into_iter();
+        let answers = answers.chain(gpus.map(|gpu| {
+            let outcome = gpu.run(self.trace)?;
+            Ok(self.answer(gpu.change, &outcome))
+        }));
         Ok(WhatIf {
             prefill_error: error(&self.record.prefill, &self.outcome.prefill),
             decode_error: error(&self.record.decode, &self.outcome.decode),
@@ -183,8 +203,7 @@ impl<'a> Replays<'a> {
         })
     }
 
-    fn answer(&self, change: Change, rerun: &Rerun) -> Result<Answer, RerunError> {
-        let outcome = rerun.run(self.trace, None)?;
+    fn answer(&self, change: Change, outcome: &Outcome) -> Answer {
         let (before, real) = (&self.outcome, self.record);
         let gain = |before: &PhaseOutcome, after: &PhaseOutcome| {
             over(before.time.as_s(), after.time.as_s())
@@ -192,13 +211,13 @@ impl<'a> Replays<'a> {
         let prefill = gain(&before.prefill, &outcome.prefill);
         let decode = gain(&before.decode, &outcome.decode);
         let then_s = real.prefill.time_s / prefill + real.decode.time_s / decode;
-        Ok(Answer {
+        Answer {
             change,
             prefill_tokens_per_s: real.prefill.tokens_per_s() * prefill,
             decode_tokens_per_s: real.decode.tokens_per_s() * decode,
             hit_rate: outcome.hit_rate(),
             gain: over(real.prefill.time_s + real.decode.time_s, then_s),
-        })
+        }
     }
 
     fn changes(&self, scaling: &Scaling) -> Vec<(Change, Rerun)> {
@@ -310,13 +329,13 @@ fn over(a: f64, b: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::rerun::tests::trace;
     use motley_trace::StreamingRecord;
 
     /// A run bound by its disk.
-    fn record() -> RunRecord {
+    pub(in crate::explain) fn record() -> RunRecord {
         let phase = |tokens, blocks, experts, expert_tokens| PhaseRecord {
             tokens,
             blocks,

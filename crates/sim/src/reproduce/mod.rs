@@ -8,12 +8,14 @@
 //! - [`hybrimoe`]: CPU and GPU with timelines, prefetch and score-aware cache (H5).
 //! - [`aecs`]: energy-centred core selection on seven phones (A7).
 //! - [`npumoe`]: prefill on a static-graph device, plan and costs (N9).
+//! - [`machines`]: three machines and three models, beside two other systems' policies.
 
 pub mod aecs;
 pub mod bars;
 pub mod document;
 pub mod gpu_ndp;
 pub mod hybrimoe;
+pub mod machines;
 pub mod npumoe;
 
 pub use document::{Assumed, Document, Figure, Picture};
@@ -29,11 +31,14 @@ pub enum Source {
     Aecs,
     /// N9.
     Npumoe,
+    /// No paper: what to expect of three machines.
+    Machines,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Hybrimoe, Self::GpuNdp, Self::Aecs, Self::Npumoe];
+    pub const ALL: [Self; 5] =
+        [Self::Hybrimoe, Self::GpuNdp, Self::Aecs, Self::Npumoe, Self::Machines];
 
     /// Name of its document, and on the command line.
     pub fn name(self) -> &'static str {
@@ -42,7 +47,13 @@ impl Source {
             Self::GpuNdp => gpu_ndp::NAME,
             Self::Aecs => aecs::NAME,
             Self::Npumoe => npumoe::NAME,
+            Self::Machines => machines::NAME,
         }
+    }
+
+    /// What ours is compared with.
+    pub fn compared_with(self) -> &'static str {
+        if self == Self::Machines { "Goal" } else { "Paper" }
     }
 
     /// One line on what was published.
@@ -52,6 +63,7 @@ impl Source {
             Self::GpuNdp => "one GPU and near-data units (G6): speed-up over MoNDE",
             Self::Aecs => "core selection on seven phones (A7): choices and how sure they are",
             Self::Npumoe => "prefill on a static-graph device (N9): tiers, groups, ladder",
+            Self::Machines => "three machines, three models: speed-up over pinned experts",
         }
     }
 
@@ -62,6 +74,7 @@ impl Source {
             Self::GpuNdp => gpu_ndp::figures(gpu_ndp::Assumptions::default()),
             Self::Aecs => aecs::figures(aecs::ASSUMED),
             Self::Npumoe => npumoe::figures(npumoe::ASSUMED),
+            Self::Machines => machines::figures(machines::ASSUMED),
         }
     }
 
@@ -72,6 +85,7 @@ impl Source {
             Self::GpuNdp => gpu_ndp::assumed(),
             Self::Aecs => aecs::assumed(),
             Self::Npumoe => npumoe::assumed(),
+            Self::Machines => machines::assumed(),
         }
     }
 
@@ -82,6 +96,10 @@ impl Source {
             Self::GpuNdp => gpu_ndp::document(),
             Self::Aecs => aecs::document(),
             Self::Npumoe => npumoe::document(),
+            Self::Machines => {
+                let rows = machines::rows(machines::ASSUMED, machines::Pairs::All)?;
+                machines::document(&rows, &[])
+            }
         }
     }
 }

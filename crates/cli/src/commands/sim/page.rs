@@ -85,7 +85,7 @@ impl Report {
             routing: subject.routing.clone(),
             note: subject.note.clone(),
             faults_seed,
-            regime: regime(setup.regime),
+            regime: setup.regime.name(),
             strategy: setup.strategy.name(),
             policy: setup.policy.name(),
             prefetch: setup.prefetch.name(),
@@ -109,15 +109,6 @@ impl Report {
             link_idle_s: outcome.link_idle().as_s(),
             link_idle_share: outcome.share_of_wall(outcome.link_idle()),
         }
-    }
-}
-
-fn regime(regime: Regime) -> &'static str {
-    match regime {
-        Regime::Hybrid => "hybrid",
-        Regime::BeyondRam => "beyond-ram",
-        Regime::NearData => "near-data",
-        Regime::OneMemory => "one-memory",
     }
 }
 

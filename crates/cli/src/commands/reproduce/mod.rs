@@ -1,40 +1,73 @@
 //! `motley reproduce`: published figures beside ours, as a table and as documents with
 //! pictures. Prints and writes; every number comes from `motley_sim::reproduce`.
+//!
+//! - `machines`: the page of three machines and three models.
 
 use crate::args::{Global, Reproduce, SourceArg};
+use crate::commands::sim::read_trace;
 use crate::page::{align_right, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use motley_sim::reproduce::{Assumed, Document, Figure, Source};
+use motley_sim::reproduce::machines::{ASSUMED, Pairs, Row, rows};
+use motley_sim::reproduce::{Assumed, Document, Figure, Source, machines as compared};
+use motley_trace::Trace;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+mod machines;
+
 /// Runs the command.
 pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) -> Result<()> {
+    let traces: Vec<Trace> =
+        reproduce.trace.iter().map(|path| read_trace(path)).collect::<Result<_>>()?;
     let mut reports = Vec::new();
     for source in sources(reproduce.source) {
         let waiting = spinner(global.json, source, reproduce.dry_run);
-        let (figures, written) = if reproduce.dry_run {
-            (source.figures()?, Vec::new())
-        } else {
-            let document = source.document()?;
-            let written = write(&reproduce.out, &document)?;
-            (document.figures, written)
-        };
+        let found = find(source, reproduce, &traces)?;
         waiting.finish_and_clear();
         if !global.json {
-            println!("{}", render(source, &figures, width_of(columns)));
-            tell_written(&written);
+            println!("{}", found.render(source, width_of(columns)));
+            tell_written(&found.written);
         }
-        reports.push(Report::new(source, &figures, written));
+        reports.push(Report::new(source, found));
     }
     if global.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
     }
     Ok(())
+}
+
+/// What one source gave.
+struct Found {
+    figures: Vec<Figure>,
+    /// The comparison of machines, for that source.
+    rows: Vec<Row>,
+    /// Decode of recorded traces, for that source.
+    recorded: Vec<Row>,
+    written: Vec<PathBuf>,
+}
+
+fn find(source: Source, reproduce: &Reproduce, traces: &[Trace]) -> Result<Found> {
+    let (rows, recorded) = match source {
+        Source::Machines => (rows(ASSUMED, Pairs::All)?, compared::recorded(traces, ASSUMED)?),
+        _ => (Vec::new(), Vec::new()),
+    };
+    if reproduce.dry_run {
+        let figures = match source {
+            Source::Machines => compared::figures_of(&rows),
+            source => source.figures()?,
+        };
+        return Ok(Found { figures, rows, recorded, written: Vec::new() });
+    }
+    let document = match source {
+        Source::Machines => compared::document(&rows, traces)?,
+        source => source.document()?,
+    };
+    let written = write(&reproduce.out, &document)?;
+    Ok(Found { figures: document.figures, rows, recorded, written })
 }
 
 fn sources(wanted: SourceArg) -> Vec<Source> {
@@ -43,6 +76,7 @@ fn sources(wanted: SourceArg) -> Vec<Source> {
         SourceArg::GpuNdp => vec![Source::GpuNdp],
         SourceArg::Aecs => vec![Source::Aecs],
         SourceArg::Npumoe => vec![Source::Npumoe],
+        SourceArg::Machines => vec![Source::Machines],
         SourceArg::All => Source::ALL.to_vec(),
     }
 }
@@ -67,9 +101,23 @@ fn tell_written(written: &[PathBuf]) {
     }
 }
 
-fn render(source: Source, figures: &[Figure], width: u16) -> String {
+impl Found {
+    fn render(&self, source: Source, width: u16) -> String {
+        let page = machines::render(&self.rows, &self.recorded, width);
+        let figures = figures(source, &self.figures, width);
+        let mut open = table(width, presets::UTF8_FULL_CONDENSED);
+        open.set_header(["Open in the source", "Assumed here"]);
+        for Assumed { open: what, here, .. } in source.assumed() {
+            open.add_row([what.replace('`', ""), here]);
+        }
+        let (name, title) = (source.name(), source.title());
+        format!(" {name}: {title}\n{page}{figures}\n{}", open.trim_fmt())
+    }
+}
+
+fn figures(source: Source, figures: &[Figure], width: u16) -> String {
     let mut results = table(width, presets::UTF8_FULL_CONDENSED);
-    results.set_header(["Figure", "Paper", "Ours", "Difference"]);
+    results.set_header(["Figure", source.compared_with(), "Ours", "Difference"]);
     for figure in figures {
         results.add_row([
             figure.what.to_owned(),
@@ -79,12 +127,7 @@ fn render(source: Source, figures: &[Figure], width: u16) -> String {
         ]);
     }
     align_right(&mut results, &[1, 2, 3]);
-    let mut open = table(width, presets::UTF8_FULL_CONDENSED);
-    open.set_header(["Open in the source", "Assumed here"]);
-    for Assumed { open: what, here, .. } in source.assumed() {
-        open.add_row([what.replace('`', ""), here]);
-    }
-    format!(" {}: {}\n{}\n{}", source.name(), source.title(), results.trim_fmt(), open.trim_fmt())
+    results.trim_fmt()
 }
 
 fn spinner(quiet: bool, source: Source, quick: bool) -> ProgressBar {
@@ -101,6 +144,10 @@ struct Report {
     source: &'static str,
     figures: Vec<FigureReport>,
     assumed: Vec<AssumedReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rows: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    recorded: Vec<Row>,
     written: Vec<PathBuf>,
 }
 
@@ -120,8 +167,8 @@ struct AssumedReport {
 }
 
 impl Report {
-    fn new(source: Source, figures: &[Figure], written: Vec<PathBuf>) -> Self {
-        let figures = figures.iter().map(|figure| FigureReport {
+    fn new(source: Source, found: Found) -> Self {
+        let figures = found.figures.iter().map(|figure| FigureReport {
             figure: figure.what,
             paper: figure.paper,
             ours: figure.ours,
@@ -134,7 +181,9 @@ impl Report {
             source: source.name(),
             figures: figures.collect(),
             assumed: assumed.collect(),
-            written,
+            rows: found.rows,
+            recorded: found.recorded,
+            written: found.written,
         }
     }
 }

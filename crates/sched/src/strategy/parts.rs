@@ -1,0 +1,204 @@
+//! H1 with parts of experts (G1, G2): while the home unit computes the layer's last absent expert,
+//! the idle link brings a part of it, as much as lets both sides end together. Decode only, where
+//! one or two absent experts are too few for the link to take a whole one.
+
+use motley_cost::Nanos;
+
+use super::Strategy;
+use crate::timeline::Timelines;
+use crate::work::{LayerPlan, LayerWork, Phase, Presence, Share, Waits};
+
+/// Halvings in the search for a share: to one 256th.
+const HALVINGS: u32 = 8;
+
+/// Timelines, then one part.
+#[derive(Debug, Default)]
+pub struct PartsStrategy {
+    timelines: Timelines,
+    /// The plan without whole transfers.
+    at_home: LayerPlan,
+    /// What the fast unit still has to do while a plan is timed: (item, there at).
+    waiting: Vec<(u16, Nanos)>,
+}
+
+/// A part for the fast unit and when the layer would end.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    item: u16,
+    share: Share,
+    ends: Nanos,
+}
+
+impl Strategy for PartsStrategy {
+    fn name(&self) -> &'static str {
+        "timelines+parts"
+    }
+
+    fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
+        self.timelines.plan(work, plan);
+        if work.phase == Phase::Prefill || work.costs.lanes() != 1 {
+            return;
+        }
+        let mut at_home = std::mem::take(&mut self.at_home);
+        leave_at_home(work, &mut at_home);
+        let whole = self.fast_end(work, plan).max(home_end(work, plan));
+        let added = self.best_part(work, plan);
+        let instead = self.best_part(work, &at_home);
+        let ends = |part: Option<Part>| part.map_or(Nanos::NEVER, |part| part.ends);
+        if ends(instead) < ends(added).min(whole) {
+            std::mem::swap(plan, &mut at_home);
+            take(plan, instead);
+        } else if ends(added) < whole {
+            take(plan, added);
+        }
+        self.at_home = at_home;
+    }
+}
+
+impl PartsStrategy {
+    /// The share of the last absent expert at home with which both sides end together.
+    fn best_part(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) -> Option<Part> {
+        let absent = |&i: &u16| work.items[usize::from(i)].presence == Presence::Absent;
+        let item = plan.home.iter().rev().copied().find(absent)?;
+        let tokens = work.items[usize::from(item)].tokens;
+        let fast_end = self.fast_end(work, plan);
+        let others = home_end(work, plan) - work.costs.home_time(tokens, Share::WHOLE);
+        let link = work.link_free_in + loads_end(work, plan.load.len());
+        let fast = |share: Share| {
+            let here = link + work.costs.load_time(share);
+            fast_end.max(here) + work.costs.fast_time(tokens, share)
+        };
+        let home = |share: Share| others + work.costs.home_time(tokens, share.rest());
+        // More on the fast side ends later there and sooner at home.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            let share = Share::nearest(middle);
+            if fast(share) < home(share) { low = middle } else { high = middle }
+        }
+        let share = Share::nearest(low);
+        let is_part = share != Share::NONE && share != Share::WHOLE;
+        is_part.then(|| Part { item, share, ends: fast(share).max(home(share)) })
+    }
+
+    /// When the fast unit is done with what `plan` gives it: the first in order that is there.
+    fn fast_end(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) -> Nanos {
+        self.waiting.clear();
+        for &i in &plan.fast {
+            let loaded = plan.load.iter().position(|&load| load == i);
+            let here = match (loaded, work.items[usize::from(i)].presence) {
+                (Some(at), _) => work.link_free_in + loads_end(work, at + 1),
+                (None, Presence::Arriving(here)) => here,
+                (None, _) => Nanos::ZERO,
+            };
+            self.waiting.push((i, here));
+        }
+        let mut now = Nanos::ZERO;
+        while !self.waiting.is_empty() {
+            let there = self.waiting.iter().position(|&(_, here)| here <= now);
+            let next = there.or_else(|| {
+                let first = self.waiting.iter().enumerate().min_by_key(|(_, (_, here))| *here);
+                first.map(|(at, _)| at)
+            });
+            let (i, here) = self.waiting.remove(next.unwrap_or(0));
+            let tokens = work.items[usize::from(i)].tokens;
+            now = now.max(here) + work.costs.fast_time(tokens, Share::WHOLE);
+        }
+        now
+    }
+}
+
+fn loads_end(work: &LayerWork<'_>, loads: usize) -> Nanos {
+    Nanos(work.costs.load_time(Share::WHOLE).0 * loads as u64)
+}
+
+fn home_end(work: &LayerWork<'_>, plan: &LayerPlan) -> Nanos {
+    let time = |&i: &u16| work.costs.home_time(work.items[usize::from(i)].tokens, Share::WHOLE);
+    let all: Nanos = plan.home.iter().map(time).sum();
+    if plan.home.is_empty() { all } else { all + work.costs.entry_time(work.tokens) }
+}
+
+/// What is near on the fast unit, everything else at home, low load first.
+fn leave_at_home(work: &LayerWork<'_>, plan: &mut LayerPlan) {
+    plan.clear();
+    for (i, item) in work.items.iter().enumerate() {
+        let fast = work.waits_at(item) == Waits::Fast;
+        if fast { plan.fast.push(i as u16) } else { plan.home.push(i as u16) }
+    }
+    super::high_load_first(work, &mut plan.fast);
+    plan.home
+        .sort_by_key(|&i| (work.items[usize::from(i)].tokens, work.items[usize::from(i)].expert));
+}
+
+fn take(plan: &mut LayerPlan, part: Option<Part>) {
+    if let Some(Part { item, share, .. }) = part {
+        plan.load.push(item);
+        plan.fast.push(item);
+        plan.split = Some((item, share));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use motley_cost::{ComputeCost, TransferCost};
+
+    use super::*;
+    use crate::work::{Costs, Homes, Layout, WorkItem};
+
+    fn costs() -> Costs {
+        let home = Homes {
+            units: 1,
+            layout: Layout::Whole,
+            unit: ComputeCost::constant(200.0),
+            entry_us: 0.0,
+            entry_per_token_us: 0.0,
+        };
+        Costs {
+            fast: ComputeCost::constant(10.0),
+            home: Some(home),
+            link: TransferCost { latency_us: 0.0, per_byte_us: 590.0 / 4096.0 },
+            expert_bytes: 4096,
+        }
+    }
+
+    fn plan(near: usize, absent: usize, phase: Phase) -> LayerPlan {
+        let presence = |e| if e < near { Presence::Resident } else { Presence::Absent };
+        let items: Vec<_> = (0..near + absent)
+            .map(|e| WorkItem { expert: e as u16, tokens: 1, presence: presence(e) })
+            .collect();
+        let (costs, mut plan) = (costs(), LayerPlan::default());
+        let work = LayerWork {
+            layer: 0,
+            phase,
+            tokens: 1,
+            items: &items,
+            costs: &costs,
+            link_free_in: Nanos::ZERO,
+        };
+        PartsStrategy::default().plan(&work, &mut plan);
+        plan
+    }
+
+    #[test]
+    fn one_absent_expert_is_shared_by_both_sides() {
+        // 600 x = 200 (1 - x): a quarter over the link, and 150 us instead of 200.
+        let found = plan(2, 1, Phase::Decode);
+        assert_eq!((&found.load[..], &found.home[..]), (&[2][..], &[2][..]));
+        assert_eq!(found.split, Some((2, Share::nearest(0.25 - 1.0 / 256.0))));
+    }
+
+    #[test]
+    fn two_absent_experts_share_the_second() {
+        // 600 x = 200 + 200 (1 - x): a half, and 300 us instead of 400.
+        let found = plan(0, 2, Phase::Decode);
+        assert_eq!((&found.load[..], &found.home[..]), (&[1][..], &[0, 1][..]));
+        let (_, share) = found.split.expect("a part");
+        assert!((share.fraction() - 0.5).abs() < 0.01, "{share:?}");
+    }
+
+    #[test]
+    fn prompts_and_what_is_all_near_are_planned_as_by_timelines() {
+        assert_eq!(plan(3, 0, Phase::Decode).split, None);
+        assert_eq!(plan(2, 3, Phase::Prefill).split, None);
+    }
+}

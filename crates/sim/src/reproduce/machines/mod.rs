@@ -1,0 +1,131 @@
+//! Three machines and three public models: the speed to expect of a static split (llama.cpp), of
+//! pinned experts (kTransformers) and of ours. Predictions from descriptions, not measurements.
+//!
+//! Modules in reading order:
+//! - [`models`]: the true shapes and how the models route.
+//! - [`routing`]: tokens to decode and prompts to read.
+//! - [`systems`]: how each compared system is put together.
+//! - [`rows`](mod@rows): all of them on all machines.
+//! - [`tables`]: the rows as text and picture.
+//! - [`mod@assumed`]: what is taken for granted, in words.
+
+use motley_trace::Trace;
+
+use super::ReproduceError;
+use super::document::{Document, Figure, Picture, assumed_table, figure_table, sweep_table};
+
+pub mod assumed;
+pub mod models;
+pub mod routing;
+pub mod rows;
+pub mod systems;
+pub mod tables;
+
+pub use assumed::assumed;
+pub use rows::{Bound, Pairs, Row, Speeds, recorded, rows};
+pub use tables::{SHOWN_PROMPT, regime_name};
+
+/// Name of the document.
+pub const NAME: &str = "machines";
+/// The machines, by their names among the ready ones.
+pub const MACHINES: [&str; 3] = ["laptop-8gb-gpu", "desktop-24gb-gpu", "workstation-2gpu"];
+/// Prompt lengths, each read in one pass; those of HybriMoE.
+pub const PROMPTS: [u32; 4] = [32, 128, 512, 1024];
+/// Part of a GPU's memory left to keys and values, buffers and the screen.
+pub const GPU_SPARE: f64 = 0.2;
+/// Part of RAM left to everything else.
+pub const RAM_SPARE: f64 = 0.1;
+
+/// What is taken for granted. Swept in the document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Assumptions {
+    /// Part of the CPU's bandwidth its kernels reach.
+    pub cpu_share: f64,
+    /// Part of the CPU's arithmetic its kernels reach.
+    pub cpu_arithmetic: f64,
+    /// Part of the described rate of PCIe that copies reach; above 1 for a newer link.
+    pub link_share: f64,
+    /// Start of one expert on the GPU.
+    pub gpu_start_us: f64,
+    /// Chance that a choice one layer ahead is foreseen.
+    pub foresight: f64,
+    /// Skew of the experts' popularity over that of the recorded traces.
+    pub skew_factor: f64,
+}
+
+/// The values the document begins with.
+pub const ASSUMED: Assumptions = Assumptions {
+    cpu_share: 0.75,
+    cpu_arithmetic: 0.5,
+    link_share: 1.0,
+    gpu_start_us: 3.0,
+    foresight: 0.8,
+    skew_factor: 1.0,
+};
+
+const TEXT: &str = include_str!("text.md");
+
+/// The goals beside what the rows say on average.
+pub fn figures(open: Assumptions) -> Result<Vec<Figure>, ReproduceError> {
+    Ok(figures_of(&rows(open, Pairs::Shared)?))
+}
+
+/// Mean gains over pinned experts beside the goals, where experts are shared.
+pub fn figures_of(rows: &[Row]) -> Vec<Figure> {
+    rows::figures_of(rows)
+}
+
+/// The comparison with its sweeps, and decode of `traces` beside it.
+pub fn document(rows: &[Row], traces: &[Trace]) -> Result<Document, ReproduceError> {
+    let figures = figures_of(rows);
+    let mut swept = Vec::new();
+    for (name, open) in settings() {
+        let values = self::figures(open)?;
+        swept.push((name, values.iter().map(|figure| figure.ours).collect()));
+    }
+    let goals =
+        |table: String| table.replace("| paper |", "| goal |").replace("**paper**", "**goal**");
+    let mut markdown = TEXT.replace("{figures}", &goals(figure_table(&figures)));
+    markdown = markdown.replace("{decode}", &tables::phase_table(rows, |row| Some(&row.decode)));
+    markdown = markdown.replace("{prefill}", &tables::phase_table(rows, Row::shown_prompt));
+    markdown = markdown.replace("{prompts}", &tables::prompt_table(rows));
+    markdown = markdown.replace("{recorded}", &recorded_part(traces)?);
+    markdown = markdown.replace("{assumed}", &assumed_table(&assumed()));
+    markdown = markdown.replace("{sweep}", &goals(sweep_table(&figures, &swept)));
+    let bars = tables::decode_bars(rows).to_svg()?;
+    let pictures = vec![Picture { name: "machines-decode.svg".into(), svg: bars }];
+    Ok(Document { name: NAME, markdown, pictures, figures })
+}
+
+fn recorded_part(traces: &[Trace]) -> Result<String, ReproduceError> {
+    let rows = recorded(traces, ASSUMED)?;
+    let shared: Vec<Row> = rows.into_iter().filter(Row::is_shared).collect();
+    if shared.is_empty() {
+        return Ok("No recorded traces were given (`--trace FILE`).\n".to_owned());
+    }
+    Ok(tables::phase_table(&shared, |row| Some(&row.decode)))
+}
+
+/// The settings swept, one assumption at a time.
+fn settings() -> Vec<(String, Assumptions)> {
+    let mut all = vec![("as assumed".to_string(), ASSUMED)];
+    let mut add = |name: &str, value: f64, open| all.push((format!("{name} {value}"), open));
+    for value in [0.2, 0.4, 0.9] {
+        add("CPU's part of its bandwidth", value, Assumptions { cpu_share: value, ..ASSUMED });
+    }
+    let arithmetic = Assumptions { cpu_arithmetic: 0.2, ..ASSUMED };
+    add("CPU's part of its arithmetic", arithmetic.cpu_arithmetic, arithmetic);
+    for value in [0.5, 2.0] {
+        add("PCIe, times", value, Assumptions { link_share: value, ..ASSUMED });
+    }
+    for value in [1.0, 10.0] {
+        add("start on the GPU, us", value, Assumptions { gpu_start_us: value, ..ASSUMED });
+    }
+    for value in [0.6, 0.95] {
+        add("foresight", value, Assumptions { foresight: value, ..ASSUMED });
+    }
+    for value in [0.0, 0.5] {
+        add("skew, times", value, Assumptions { skew_factor: value, ..ASSUMED });
+    }
+    all
+}

@@ -1,0 +1,83 @@
+//! One stream of tokens for the comparison, cut into parts: counted, decoded, and read as prompts.
+
+use motley_trace::{Phase, Trace, Visit};
+
+use super::super::ReproduceError;
+use super::models::Model;
+use crate::synth::Synth;
+
+/// Tokens from which the frequency of experts is counted before anything is measured.
+const COUNTED: u32 = 256;
+/// Of them, tokens on which ours chooses its settings; caches go on from there.
+const WARMED: u64 = 64;
+/// Tokens decoded.
+const DECODED: u32 = 192;
+/// The longest prompt.
+const LONGEST: u32 = 1024;
+const SEED: u64 = 11;
+
+/// A model's routing.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Activations counted over the first tokens, dense by grid index.
+    pub uses: Vec<u64>,
+    /// Tokens decoded one by one before anything is measured.
+    pub warm: Trace,
+    /// The same, and the tokens that are measured.
+    pub decode: Trace,
+    /// Tokens after them, for prompts; empty for recorded ones.
+    rest: Trace,
+}
+
+impl Stream {
+    /// Made with the model's statistics.
+    pub fn made(model: &Model, skew_factor: f64) -> Result<Self, ReproduceError> {
+        let params = model.made(COUNTED + DECODED + LONGEST, skew_factor);
+        let all = Trace::collect(&mut Synth::new(params, SEED)?)?;
+        let decoded = u64::from(COUNTED)..u64::from(COUNTED + DECODED);
+        Ok(Self::cut(&all, decoded))
+    }
+
+    /// A recorded trace: frequencies of its first half, its second half decoded.
+    pub fn recorded(trace: &Trace) -> Self {
+        Self::cut(trace, trace.middle_pass()..u64::MAX)
+    }
+
+    fn cut(all: &Trace, decoded: std::ops::Range<u64>) -> Self {
+        let grid = all.header.grid();
+        let mut uses = vec![0; grid.len()];
+        for visit in all.visits.iter().filter(|visit| visit.pass < decoded.start) {
+            visit.experts.iter().for_each(|&expert| uses[grid.index(visit.key(expert))] += 1);
+        }
+        let part = |wanted: &dyn Fn(&Visit) -> bool| Trace {
+            header: all.header.clone(),
+            visits: all.visits.iter().filter(|visit| wanted(visit)).cloned().collect(),
+        };
+        let warm = decoded.start.saturating_sub(WARMED)..decoded.start;
+        let within = |visit: &Visit, passes: std::ops::Range<u64>| {
+            visit.phase == Phase::Decode && passes.contains(&visit.pass)
+        };
+        Self {
+            uses,
+            warm: part(&|visit| within(visit, warm.clone())),
+            decode: part(&|visit| within(visit, warm.start..decoded.end)),
+            rest: part(&|visit| visit.pass >= decoded.end),
+        }
+    }
+
+    /// The first tokens after the decoded ones as one prompt in one pass.
+    pub fn prompt(&self, tokens: u32) -> Trace {
+        let layers = usize::from(self.rest.header.layers);
+        let mut visits: Vec<Visit> = (0..layers)
+            .map(|layer| Visit { layer: layer as u16, phase: Phase::Prefill, ..Visit::default() })
+            .collect();
+        for token in self.rest.visits.chunks(layers).take(tokens as usize) {
+            for (whole, visit) in visits.iter_mut().zip(token) {
+                whole.positions.extend_from_slice(&visit.positions);
+                whole.experts.extend_from_slice(&visit.experts);
+                whole.weights.extend_from_slice(&visit.weights);
+            }
+        }
+        Trace { header: self.rest.header.clone(), visits }
+    }
+}
