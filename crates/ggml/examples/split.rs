@@ -4,6 +4,8 @@
 //!
 //!     cargo run --release -p motley-ggml --example split
 
+#![allow(clippy::disallowed_methods, reason = "it measures: it reads the clock")]
+
 use motley_ggml::{
     BenchBlock, ExpertStack, Layout, Runtime, Seam, SplitBlock, StackSpec, Threadpool,
     ThreadpoolOptions,
