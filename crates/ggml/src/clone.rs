@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 /// Why a block cannot be cloned for packed rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CloneError {
-    /// More nodes than [`MAX_NODES`].
+    /// More nodes than any block is known to have.
     #[error("the block has {0} operations, more than the {MAX_NODES} expected")]
     TooLong(usize),
     /// A tensor between is not one row per (token, slot).

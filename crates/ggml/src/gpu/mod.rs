@@ -21,7 +21,7 @@
 //! Modules, in reading order:
 //! * [`device`]: the devices, and the CPU as a stand-in.
 //! * `shape`: what a slot holds, and how many fit.
-//! * [`unit`]: the slots of one device and who has them.
+//! * [`unit`](mod@unit): the slots of one device and who has them.
 //! * `host`: memory of this process that the device reaches quickly.
 //! * [`copy`]: expert bytes into slots; [`lane`]: where tasks run.
 //! * [`block`]: what units need of a block, copied; `template`: its operations.
