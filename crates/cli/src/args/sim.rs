@@ -1,5 +1,6 @@
 //! What `motley sim` and `motley reproduce` take.
 
+use crate::npu::LadderArgs;
 use clap::{Args, ValueEnum};
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
@@ -144,6 +145,8 @@ pub(crate) struct Reproduce {
     /// Print the figures; neither sweep assumptions nor write files
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) ladder: LadderArgs,
 }
 
 /// Values of `reproduce`'s argument.

@@ -2,6 +2,7 @@
 //! pictures. Prints and writes; every number comes from `motley_sim::reproduce`.
 
 use crate::args::{Global, Reproduce, SourceArg};
+use crate::npu;
 use crate::page::{align_right, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
@@ -29,7 +30,15 @@ pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) 
             println!("{}", render(source, &figures, width_of(columns)));
             tell_written(&written);
         }
-        reports.push(Report::new(source, &figures, written));
+        let measured = match source {
+            Source::Npumoe => npu::ladder(global, &reproduce.ladder)?,
+            _ => None,
+        };
+        if let Some(measured) = measured.as_ref().filter(|_| !global.json) {
+            println!("{}", measured.page);
+        }
+        let measured = measured.map(|measured| measured.json);
+        reports.push(Report { measured, ..Report::new(source, &figures, written) });
     }
     if global.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
@@ -102,6 +111,9 @@ struct Report {
     figures: Vec<FigureReport>,
     assumed: Vec<AssumedReport>,
     written: Vec<PathBuf>,
+    /// What was measured here beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<serde_json::Value>,
 }
 
 #[derive(Serialize)]
@@ -135,6 +147,7 @@ impl Report {
             figures: figures.collect(),
             assumed: assumed.collect(),
             written,
+            measured: None,
         }
     }
 }
