@@ -65,7 +65,12 @@ fn questions_are_the_same_under_two_settings() {
         "--json",
         "--compare",
         "exact",
+        "--compare",
+        "chunk=64",
     ]);
+    let against = report["differences"].as_array().unwrap().iter();
+    let settings: Vec<_> = against.map(|difference| difference["setting"].clone()).collect();
+    assert_eq!(settings, ["exact", "exact", "chunk=64", "chunk=64"]);
     for run in report["runs"].as_array().unwrap() {
         for (subject, choices) in run["subjects"].as_array().unwrap().iter().zip([2, 4]) {
             let answers = &subject["questions"]["answers"];

@@ -1,9 +1,10 @@
 //! Grouped against one graph per expert: the same 16 experts with C rows each, in groups
-//! of G. Prints a CSV table of launches and time per chunk; the shape of a published
-//! table (N4). Not a criterion bench: a number is one row of the table.
+//! of G. Prints a table of launches, time per chunk and per row; the shape of a published
+//! table (N4). Not a criterion bench: a number is one row of the table. All groupings of
+//! a capacity are measured in turn, so that what disturbs one disturbs all.
 //!
 //! `cargo bench -p motley-npu --bench grouped -- [--hidden 2048] [--inner 768]
-//! [--repeat 20] [--launch-us 0]`
+//! [--repeat 20] [--launch-us 0] [--threads 2]`
 
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -32,54 +33,102 @@ fn main() {
         Ok(runtime) => runtime,
         Err(error) => return eprintln!("passing over: {error}"),
     };
-    println!("provider,hidden,inner,group,capacity,launches,median_us,least_us,rows_per_ms");
+    let ExpertShape { hidden, inner } = settings.shape;
+    println!(
+        "{}, {EXPERTS} experts of {hidden} x {inner}, {} threads, {} us added to a launch, {} runs",
+        settings.config.provider.name(),
+        settings.config.threads,
+        settings.launch.as_micros(),
+        settings.repeat
+    );
+    println!(
+        "\n| rows C | experts G | launches | ms a chunk | quartiles | us a row | over G = 1 |"
+    );
+    println!("|---:|---:|---:|---:|---|---:|---:|");
     for capacity in CAPACITIES {
-        for group in GROUPS {
-            row(&runtime, &settings, group, capacity);
+        let mut subjects: Vec<Subject> = GROUPS
+            .iter()
+            .map(|&group| Subject::new(&runtime, &settings, group, capacity))
+            .collect();
+        for run in 0..=settings.repeat {
+            for subject in &mut subjects {
+                let took_us = subject.run(settings.launch);
+                // The first run warms up.
+                if run > 0 {
+                    subject.times_us.push(took_us);
+                }
+            }
         }
+        let alone_us = subjects[0].quartiles()[1];
+        subjects.iter().for_each(|subject| subject.print(alone_us));
     }
 }
 
-fn row(runtime: &Runtime, settings: &Settings, group: usize, capacity: usize) {
-    let ExpertShape { hidden, inner } = settings.shape;
-    let spec = GraphSpec {
+/// All experts in groups of one size.
+struct Subject {
+    spec: GraphSpec,
+    graphs: Vec<Graph>,
+    rows: GroupRows,
+    output: Vec<f32>,
+    times_us: Vec<f64>,
+}
+
+impl Subject {
+    fn new(runtime: &Runtime, settings: &Settings, group: usize, capacity: usize) -> Self {
+        let spec = spec(settings, group, capacity);
+        let limits = GraphLimits { max_graph_bytes: 8_000_000_000 };
+        let weights = weights(settings.shape);
+        let recipe = Recipe { spec: &spec, config: &settings.config, limits: &limits };
+        let compiled =
+            (0..EXPERTS / group).map(|_| Graph::compile(runtime, recipe, &vec![&weights; group]));
+        let graphs = compiled.collect::<Result<_, _>>().expect("graphs compile");
+        let mut rows = GroupRows::new(&spec);
+        for expert in 0..group {
+            while rows.push(expert, &vec![0.25; settings.shape.hidden]).is_some() {}
+        }
+        Self { spec, graphs, rows, output: Vec::new(), times_us: Vec::new() }
+    }
+
+    /// One chunk: every expert, every row.
+    fn run(&mut self, launch: Duration) -> f64 {
+        let start = Instant::now();
+        for graph in &mut self.graphs {
+            graph.run(&self.rows, &mut self.output).expect("a graph runs");
+            wait(launch);
+        }
+        start.elapsed().as_secs_f64() * 1e6
+    }
+
+    fn quartiles(&self) -> [f64; 3] {
+        let mut times = self.times_us.clone();
+        times.sort_by(f64::total_cmp);
+        [1, 2, 3].map(|quarter| times[quarter * (times.len() - 1) / 4])
+    }
+
+    fn print(&self, alone_us: f64) {
+        let [low, median, high] = self.quartiles();
+        let (group, capacity) = (self.spec.experts, self.spec.capacity);
+        println!(
+            "| {capacity} | {group} | {} | {:.2} | {:.2} to {:.2} | {:.1} | {:.2} |",
+            self.graphs.len(),
+            median / 1e3,
+            low / 1e3,
+            high / 1e3,
+            median / (EXPERTS * capacity) as f64,
+            alone_us / median
+        );
+    }
+}
+
+fn spec(settings: &Settings, group: usize, capacity: usize) -> GraphSpec {
+    GraphSpec {
         shape: settings.shape,
         experts: group,
         capacity,
         activation: Activation::SwiGlu,
         biased: false,
         precision: settings.config.precision,
-    };
-    let limits = GraphLimits { max_graph_bytes: 8_000_000_000 };
-    let weights = weights(settings.shape);
-    let recipe = Recipe { spec: &spec, config: &settings.config, limits: &limits };
-    let compiled =
-        (0..EXPERTS / group).map(|_| Graph::compile(runtime, recipe, &vec![&weights; group]));
-    let mut graphs: Vec<Graph> = compiled.collect::<Result<_, _>>().expect("graphs compile");
-    let mut rows = GroupRows::new(&spec);
-    for expert in 0..group {
-        while rows.push(expert, &vec![0.25; hidden]).is_some() {}
     }
-    let mut output = Vec::new();
-    let mut times: Vec<f64> = (0..=settings.repeat)
-        .map(|_| {
-            let start = Instant::now();
-            for graph in &mut graphs {
-                graph.run(&rows, &mut output).expect("a graph runs");
-                wait(settings.launch);
-            }
-            start.elapsed().as_secs_f64() * 1e6
-        })
-        .skip(1)
-        .collect();
-    times.sort_by(f64::total_cmp);
-    let (median, least) = (times[times.len() / 2], times[0]);
-    let provider = settings.config.provider.name();
-    let rate = (EXPERTS * capacity) as f64 / median * 1e3;
-    let launches = graphs.len();
-    println!(
-        "{provider},{hidden},{inner},{group},{capacity},{launches},{median:.0},{least:.0},{rate:.1}"
-    );
 }
 
 fn wait(time: Duration) {
@@ -92,7 +141,12 @@ fn wait(time: Duration) {
 fn weights(shape: ExpertShape) -> ExpertWeights {
     let count = shape.hidden * shape.inner;
     let made: Vec<f32> = (0..count).map(|n| (n % 97) as f32 / 970.0 - 0.05).collect();
-    ExpertWeights { gate: made.clone(), up: made.clone(), down: made, biases: None }
+    ExpertWeights {
+        gate: made.clone().into(),
+        up: made.clone().into(),
+        down: made.into(),
+        biases: None,
+    }
 }
 
 fn settings() -> Settings {

@@ -5,7 +5,7 @@ use crate::cache::{GraphCache, GraphKey};
 use crate::provider::ProviderConfig;
 use crate::rows::GroupRows;
 use crate::runtime::Runtime;
-use crate::spec::{GraphLimits, GraphSpec, Refused};
+use crate::spec::{GraphLimits, GraphSpec, Precision, Refused};
 use crate::weights::ExpertWeights;
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
@@ -64,7 +64,7 @@ impl Graph {
         recipe: Recipe<'_>,
         experts: &[&ExpertWeights],
     ) -> Result<Self, GraphError> {
-        recipe.spec.check(recipe.limits)?;
+        check(&recipe)?;
         Self::build(runtime, recipe, experts, None)
     }
 
@@ -76,21 +76,30 @@ impl Graph {
         (cache, key): (&GraphCache, &GraphKey),
         experts: impl FnOnce() -> Result<Vec<ExpertWeights>, E>,
     ) -> Result<Self, E> {
-        recipe.spec.check(recipe.limits).map_err(GraphError::from)?;
+        check(&recipe)?;
         let path = cache.path(key);
-        let opened = path.is_file().then(|| Self::open(runtime, recipe, &path));
+        let opened = cache.is_whole(&path).then(|| Self::open(runtime, recipe, &path));
         // A file that does not open is made anew: the cache may lose, never mislead.
         if let Some(Ok(graph)) = opened {
             return Ok(graph);
         }
         let weights = experts()?;
         let weights: Vec<&ExpertWeights> = weights.iter().collect();
-        let unfinished = cache.unfinished(recipe.config, &path);
-        let graph = Self::build(runtime, recipe, &weights, unfinished.as_deref())?;
-        if let Some(unfinished) = unfinished {
-            // Without the cache the graph is as good.
-            let _ = std::fs::rename(unfinished, &path);
-        }
+        let graph = match cache.unfinished(recipe.config, &path) {
+            Some(unfinished) => {
+                let built = Self::build(runtime, recipe, &weights, Some(&unfinished));
+                cache.keep(&unfinished, &path);
+                // A full disk costs the next start a compilation, not this one its graph.
+                built.or_else(|_| Self::build(runtime, recipe, &weights, None))?
+            }
+            None => {
+                let cache_dir = cache.provider_folder(key);
+                let config = ProviderConfig { cache_dir, ..recipe.config.clone() };
+                let recipe = Recipe { config: &config, ..recipe };
+                Self::build(runtime, recipe, &weights, None)?
+            }
+        };
+        cache.trim(key);
         Ok(graph)
     }
 
@@ -160,8 +169,18 @@ impl Graph {
     }
 }
 
+/// What can be refused before anything is built.
+fn check(recipe: &Recipe<'_>) -> Result<(), GraphError> {
+    recipe.spec.check(recipe.limits)?;
+    let provider = recipe.config.provider;
+    if recipe.spec.precision == Precision::Q4 && !provider.takes_four_bits() {
+        return Err(Refused::FourBits { provider: provider.name() }.into());
+    }
+    Ok(())
+}
+
 fn check_weights(spec: &GraphSpec, experts: &[&ExpertWeights]) -> Result<(), GraphError> {
-    let wrong = experts.iter().position(|expert| !expert.fits(spec.shape, spec.biased));
+    let wrong = experts.iter().position(|expert| !expert.fits(spec));
     let missing = (experts.len() != spec.experts).then_some(experts.len());
     match wrong.or(missing) {
         Some(index) => Err(GraphError::Weights { index, experts: experts.len() }),

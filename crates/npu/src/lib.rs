@@ -10,7 +10,7 @@
 //! * [`runtime`]: the library, found and loaded while the program runs.
 //! * `build`: a spec and weights as an ONNX graph.
 //! * [`graph`]: a compiled graph, run.
-//! * [`cache`]: compiled graphs on disk, by content.
+//! * [`cache`]: compiled graphs on disk, by content, within a limit.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a hand: it may touch the world")]
@@ -30,4 +30,4 @@ pub use provider::{Provider, ProviderConfig};
 pub use rows::GroupRows;
 pub use runtime::{Runtime, RuntimeError};
 pub use spec::{Activation, ExpertShape, GraphLimits, GraphSpec, Precision, Refused};
-pub use weights::{Biases, ExpertWeights};
+pub use weights::{Biases, ExpertWeights, Matrix};

@@ -36,6 +36,12 @@ impl Provider {
         }
     }
 
+    /// Whether four-bit products (`MatMulNBits`) are known to run there: tried on the first
+    /// two; elsewhere they would fall back to the CPU node by node, or fail to compile.
+    pub fn takes_four_bits(self) -> bool {
+        matches!(self, Self::Cpu | Self::OpenVino)
+    }
+
     /// The part of the machine it means when no device is named.
     pub fn default_device(self) -> &'static str {
         match self {
@@ -90,7 +96,7 @@ impl ProviderConfig {
         let device = self.device.clone().unwrap_or_else(|| self.provider.default_device().into());
         let cache = self.cache_dir.as_ref().map(|dir| dir.display().to_string());
         // OpenVINO's CPU plugin computes half-precision graphs, but not when asked to.
-        let half = self.precision == Precision::F16
+        let half = self.precision != Precision::F32
             && (self.provider, device.as_str()) != (Provider::OpenVino, "CPU");
         let mut options = match self.provider {
             Provider::Cpu => return Vec::new(),
@@ -111,7 +117,8 @@ impl ProviderConfig {
                 ("htp_graph_finalization_optimization_mode", "3".into()),
                 ("enable_htp_fp16_precision", u8::from(half).to_string()),
             ],
-            Provider::VitisAi => Vec::new(),
+            // There is one kind of device; a named one is a backend of it.
+            Provider::VitisAi => self.device.iter().map(|name| ("target", name.clone())).collect(),
         };
         // The NPU's plugin refuses a number of CPU threads.
         if self.provider == Provider::OpenVino && device.starts_with("NPU") {
@@ -123,6 +130,10 @@ impl ProviderConfig {
             Provider::VitisAi => Some("cache_dir"),
             Provider::Cpu | Provider::Qnn => None,
         };
+        // Unless told, AMD's compiler keeps its work in memory.
+        if self.provider == Provider::VitisAi && cache.is_some() {
+            options.push(("enable_cache_file_io_in_mem", "0".into()));
+        }
         options.extend(key.zip(cache));
         options
     }
@@ -181,7 +192,7 @@ mod tests {
                 "backend_type=htp htp_performance_mode=burst \
                  htp_graph_finalization_optimization_mode=3 enable_htp_fp16_precision=1",
             ),
-            (Provider::VitisAi, "cache_dir=kept"),
+            (Provider::VitisAi, "enable_cache_file_io_in_mem=0 cache_dir=kept"),
         ];
         for (provider, options) in expected {
             assert_eq!(shown(&config(provider)), options, "{provider:?}");
@@ -197,6 +208,26 @@ mod tests {
         };
         let options = "device_type=CPU precision=FP32 num_of_threads=4 disable_dynamic_shapes=true";
         assert_eq!(shown(&cpu), options);
+        let named = [
+            (Provider::OpenVino, "NPU.0", "device_type=NPU.0 precision=FP16"),
+            (Provider::CoreMl, "ALL", "ModelFormat=MLProgram MLComputeUnits=ALL"),
+            (Provider::Qnn, "gpu", "backend_type=gpu htp_performance_mode=burst"),
+            (Provider::VitisAi, "X1", "target=X1 enable_cache_file_io_in_mem=0"),
+        ];
+        for (provider, device, begins) in named {
+            let found = shown(&ProviderConfig { device: Some(device.into()), ..config(provider) });
+            assert!(found.starts_with(begins), "{provider:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_unless_a_folder_is_given_and_floats_stay_floats() {
+        for provider in Provider::ALL {
+            let plain = ProviderConfig { provider, ..ProviderConfig::cpu(1) };
+            let found = shown(&plain);
+            assert!(!found.to_lowercase().contains("cache"), "{provider:?}: {found}");
+            assert!(!found.contains("FP16") && !found.contains("fp16_precision=1"), "{found}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 /// Rows and widths of a graph are multiples of this (N2, W4).
 pub const MULTIPLE: usize = 16;
+/// Weights that share a scale in a four-bit graph; its widths are multiples of this.
+pub const BLOCK: usize = 32;
 /// Largest graph unless told otherwise: devices refuse or fall back above (N4).
 pub const MAX_GRAPH_BYTES: u64 = 1_000_000_000;
 
@@ -41,15 +43,39 @@ pub enum Precision {
     F32,
     /// What NPUs are made for; half the bytes.
     F16,
+    /// Weights of four bits in blocks of 32 with one scale, GGUF's Q4_0 as it is; rows are
+    /// f32. A sixth of the bytes, where the provider takes such products.
+    Q4,
 }
 
 impl Precision {
-    /// Bytes of one weight.
-    pub fn bytes(self) -> u64 {
+    /// Name in flags.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Q4 => "q4",
         }
+    }
+
+    /// Bytes of a matrix of `weights`.
+    pub fn matrix_bytes(self, weights: u64) -> u64 {
+        match self {
+            Self::F32 => 4 * weights,
+            Self::F16 => 2 * weights,
+            // Sixteen bytes and a scale of four for each block.
+            Self::Q4 => weights / BLOCK as u64 * 20,
+        }
+    }
+
+    /// Bytes of a bias of `values`.
+    fn bias_bytes(self, values: u64) -> u64 {
+        if self == Self::F16 { 2 * values } else { 4 * values }
+    }
+
+    /// What widths are multiples of.
+    fn multiple(self) -> usize {
+        if self == Self::Q4 { BLOCK } else { MULTIPLE }
     }
 }
 
@@ -94,13 +120,21 @@ pub enum Refused {
         /// Rows wanted.
         capacity: usize,
     },
-    /// A size is not a multiple of [`MULTIPLE`].
-    #[error("{what} of {size} is not a multiple of {MULTIPLE}")]
+    /// A size is not a multiple of [`MULTIPLE`] or [`BLOCK`].
+    #[error("{what} of {size} is not a multiple of {of}")]
     Multiple {
         /// Which size.
         what: &'static str,
         /// Its value.
         size: usize,
+        /// What it should be a multiple of.
+        of: usize,
+    },
+    /// Four-bit products are not known to run there.
+    #[error("four-bit products are not known to run on {provider}; use f16")]
+    FourBits {
+        /// The provider.
+        provider: &'static str,
     },
     /// Heavier than the device takes.
     #[error("a graph of {bytes} bytes is above the limit of {limit_bytes}; group fewer experts")]
@@ -124,9 +158,9 @@ impl GraphSpec {
     /// Bytes of its weights.
     pub fn bytes(&self) -> u64 {
         let ExpertShape { hidden, inner } = self.shape;
-        let matrices = 3 * hidden * inner;
-        let biases = if self.biased { hidden + 2 * inner } else { 0 };
-        self.experts as u64 * (matrices + biases) as u64 * self.precision.bytes()
+        let matrices = self.precision.matrix_bytes((3 * hidden * inner) as u64);
+        let values = if self.biased { hidden + 2 * inner } else { 0 };
+        self.experts as u64 * (matrices + self.precision.bias_bytes(values as u64))
     }
 
     /// Whether a device with `limits` may be given this graph.
@@ -134,14 +168,15 @@ impl GraphSpec {
         if self.experts == 0 || self.capacity == 0 {
             return Err(Refused::Empty { experts: self.experts, capacity: self.capacity });
         }
+        let width = self.precision.multiple();
         let sizes = [
-            ("a capacity", self.capacity),
-            ("a hidden width", self.shape.hidden),
-            ("an inner width", self.shape.inner),
+            ("a capacity", self.capacity, MULTIPLE),
+            ("a hidden width", self.shape.hidden, width),
+            ("an inner width", self.shape.inner, width),
         ];
-        for (what, size) in sizes {
-            if !size.is_multiple_of(MULTIPLE) {
-                return Err(Refused::Multiple { what, size });
+        for (what, size, of) in sizes {
+            if !size.is_multiple_of(of) {
+                return Err(Refused::Multiple { what, size, of });
             }
         }
         let (bytes, limit_bytes) = (self.bytes(), limits.max_graph_bytes);
@@ -177,9 +212,20 @@ mod tests {
             Err(Refused::TooLarge { bytes: 1_258_291_200, limit_bytes: MAX_GRAPH_BYTES })
         );
         let odd = GraphSpec { capacity: 20, ..SPEC };
-        let refused = Refused::Multiple { what: "a capacity", size: 20 };
+        let refused = Refused::Multiple { what: "a capacity", size: 20, of: 16 };
         assert_eq!(odd.check(&GraphLimits::default()), Err(refused));
         let none = GraphSpec { experts: 0, ..SPEC };
         assert!(matches!(none.check(&GraphLimits::default()), Err(Refused::Empty { .. })));
+    }
+
+    #[test]
+    fn four_bits_take_a_sixth_and_whole_blocks() {
+        let four = GraphSpec { precision: Precision::Q4, experts: 8, ..SPEC };
+        assert_eq!(four.bytes(), 8 * 3 * 4096 * 6400 / 32 * 20);
+        assert_eq!(four.check(&GraphLimits::default()), Ok(()));
+        let narrow =
+            GraphSpec { shape: ExpertShape { hidden: 4096, inner: 6416 }, experts: 1, ..four };
+        let refused = Refused::Multiple { what: "an inner width", size: 6416, of: BLOCK };
+        assert_eq!(narrow.check(&GraphLimits::default()), Err(refused));
     }
 }

@@ -2,11 +2,12 @@
 //! `ORT_DYLIB_PATH` names ONNX Runtime; `MOTLEY_NPU_PROVIDER` and `MOTLEY_NPU_DEVICE`
 //! run the same tests on another provider.
 
+use motley_npu::cache::MAX_CACHE_BYTES;
 use motley_npu::graph::Recipe;
 use motley_npu::{
     Activation, Biases, ExpertShape, ExpertWeights, Graph, GraphCache, GraphError, GraphKey,
-    GraphLimits, GraphSpec, GroupRows, Precision, Provider, ProviderConfig, Refused, Runtime,
-    RuntimeError,
+    GraphLimits, GraphSpec, GroupRows, Matrix, Precision, Provider, ProviderConfig, Refused,
+    Runtime, RuntimeError,
 };
 
 const SHAPE: ExpertShape = ExpertShape { hidden: 64, inner: 96 };
@@ -47,9 +48,9 @@ fn expert(seed: usize, biased: bool) -> ExpertWeights {
     let ExpertShape { hidden, inner } = SHAPE;
     let scaled = |seed, count| made(seed, count).iter().map(|x| x / 8.0).collect::<Vec<_>>();
     ExpertWeights {
-        gate: scaled(seed, hidden * inner),
-        up: scaled(seed + 1, hidden * inner),
-        down: scaled(seed + 2, hidden * inner),
+        gate: scaled(seed, hidden * inner).into(),
+        up: scaled(seed + 1, hidden * inner).into(),
+        down: scaled(seed + 2, hidden * inner).into(),
         biases: biased.then(|| Biases {
             gate: scaled(seed + 3, inner),
             up: scaled(seed + 4, inner),
@@ -58,9 +59,44 @@ fn expert(seed: usize, biased: bool) -> ExpertWeights {
     }
 }
 
+/// The same expert with its matrices rounded to blocks of four bits.
+fn in_blocks(expert: ExpertWeights) -> ExpertWeights {
+    let blocks = |matrix: &Matrix| {
+        Matrix::Q4(numbers(matrix).chunks(32).flat_map(|block| four_bits(block)).collect())
+    };
+    let (gate, up, down) = (blocks(&expert.gate), blocks(&expert.up), blocks(&expert.down));
+    ExpertWeights { gate, up, down, ..expert }
+}
+
+/// A Q4_0 block: a scale in half precision, then weights `i` and `16 + i` in byte `i`.
+fn four_bits(numbers: &[f32]) -> [u8; 18] {
+    let scale =
+        half::f16::from_f32(numbers.iter().fold(0.0, |most: f32, x| most.max(x.abs())) / 7.0);
+    let weight = |at: usize| (numbers[at] / scale.to_f32()).round() as i8 + 8;
+    let mut block = [0; 18];
+    block[..2].copy_from_slice(&scale.to_le_bytes());
+    (0..16).for_each(|at| block[2 + at] = weight(at) as u8 | (weight(16 + at) as u8) << 4);
+    block
+}
+
+/// What a matrix stands for.
+fn numbers(matrix: &Matrix) -> Vec<f32> {
+    let block = |block: &[u8]| -> Vec<f32> {
+        let scale = half::f16::from_le_bytes([block[0], block[1]]).to_f32();
+        let low = block[2..].iter().map(|byte| byte & 15);
+        let both = low.chain(block[2..].iter().map(|byte| byte >> 4));
+        both.map(|weight| (f32::from(weight) - 8.0) * scale).collect()
+    };
+    match matrix {
+        Matrix::Floats(numbers) => numbers.clone(),
+        Matrix::Q4(blocks) => blocks.chunks(18).flat_map(block).collect(),
+    }
+}
+
 /// One row through one expert, in f64.
 fn plain(weights: &ExpertWeights, activation: Activation, row: &[f32]) -> Vec<f64> {
-    let product = |matrix: &[f32], bias: Option<&Vec<f32>>, row: &[f64]| -> Vec<f64> {
+    let product = |matrix: &Matrix, bias: Option<&Vec<f32>>, row: &[f64]| -> Vec<f64> {
+        let matrix = numbers(matrix);
         let sum = |row_of: &[f32]| row_of.iter().zip(row).map(|(w, x)| f64::from(*w) * x).sum();
         let sums = matrix.chunks(row.len()).map(sum);
         sums.enumerate()
@@ -85,7 +121,11 @@ fn plain(weights: &ExpertWeights, activation: Activation, row: &[f32]) -> Vec<f6
 /// Runs `spec` with an uneven number of rows per expert and compares every valid row.
 fn check(spec: &GraphSpec, within: f64) {
     let Some(runtime) = runtime() else { return };
-    let experts: Vec<_> = (0..spec.experts).map(|seed| expert(seed * 10, spec.biased)).collect();
+    let made = |seed| match spec.precision {
+        Precision::Q4 => in_blocks(expert(seed * 10, spec.biased)),
+        Precision::F32 | Precision::F16 => expert(seed * 10, spec.biased),
+    };
+    let experts: Vec<_> = (0..spec.experts).map(made).collect();
     let config = config(spec.precision);
     let limits = GraphLimits::default();
     let recipe = Recipe { spec, config: &config, limits: &limits };
@@ -98,7 +138,7 @@ fn check(spec: &GraphSpec, within: f64) {
         let mut expected = Vec::new();
         for (at, weights) in experts.iter().enumerate() {
             for n in 0..(at * 5 + round) % (spec.capacity + 1) {
-                let row = made(1000 * round + 100 * at + n, SHAPE.hidden);
+                let row = self::made(1000 * round + 100 * at + n, SHAPE.hidden);
                 let place = rows.push(at, &row).expect("there is room");
                 expected.push((place, plain(weights, spec.activation, &row)));
             }
@@ -136,6 +176,17 @@ fn half_precision_is_near() {
 }
 
 #[test]
+fn four_bits_lose_nothing_on_the_way() {
+    // OpenVINO's CPU plugin rounds rows to eight bits beside four-bit weights, as ggml does.
+    let exact = config(Precision::Q4).provider == Provider::Cpu;
+    let within = if exact { 1e-5 } else { 2e-2 };
+    check(&GraphSpec { precision: Precision::Q4, ..SPEC }, within);
+    check(&GraphSpec { precision: Precision::Q4, experts: 1, ..SPEC }, within);
+    let biased = GraphSpec { activation: CLAMPED, biased: true, ..SPEC };
+    check(&GraphSpec { precision: Precision::Q4, ..biased }, within);
+}
+
+#[test]
 fn a_kept_graph_gives_the_same_and_asks_for_no_weights() {
     let Some(runtime) = runtime() else { return };
     let config = config(Precision::F32);
@@ -144,7 +195,7 @@ fn a_kept_graph_gives_the_same_and_asks_for_no_weights() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let cache = GraphCache::open(folder.path()).unwrap();
+    let cache = GraphCache::open(folder.path(), MAX_CACHE_BYTES).unwrap();
     let limits = GraphLimits::default();
     let recipe = Recipe { spec: &SPEC, config: &config, limits: &limits };
     let key = GraphKey::new(&SPEC, &config);
@@ -160,11 +211,19 @@ fn a_kept_graph_gives_the_same_and_asks_for_no_weights() {
     let graph: Result<_, GraphError> = Graph::cached(&runtime, recipe, place, never);
     graph.unwrap().run(&rows, &mut second).unwrap();
     assert_eq!(first, second);
-    // A damaged file is made anew.
-    std::fs::write(cache.path(&key), b"not a graph").unwrap();
-    let graph: Result<_, GraphError> = Graph::cached(&runtime, recipe, place, weights);
-    graph.unwrap().run(&rows, &mut second).unwrap();
-    assert_eq!(first, second);
+    // A damaged file is made anew: one that is no graph, one cut short, and one that still
+    // is a graph, of other weights.
+    let whole = std::fs::read(cache.path(&key)).unwrap();
+    let mut other = whole.clone();
+    let middle = other.len() / 2;
+    other[middle] ^= 0x40;
+    for damaged in [b"not a graph".to_vec(), whole[..middle].to_vec(), other] {
+        std::fs::write(cache.path(&key), damaged).unwrap();
+        let graph: Result<_, GraphError> = Graph::cached(&runtime, recipe, place, weights);
+        graph.unwrap().run(&rows, &mut second).unwrap();
+        assert_eq!(first, second);
+        assert_eq!(std::fs::read(cache.path(&key)).unwrap().len(), whole.len());
+    }
 }
 
 #[test]
@@ -180,4 +239,12 @@ fn what_cannot_be_is_refused_before_compiling() {
     let one = expert(0, true);
     let wrong = Graph::compile(&runtime, recipe, &[&one; 4]).err();
     assert!(matches!(wrong, Some(GraphError::Weights { index: 0, .. })), "{wrong:?}");
+    let spec = GraphSpec { precision: Precision::Q4, ..SPEC };
+    let floats = expert(0, false);
+    let unpacked = Graph::compile(&runtime, Recipe { spec: &spec, ..recipe }, &[&floats; 4]).err();
+    assert!(matches!(unpacked, Some(GraphError::Weights { index: 0, .. })), "{unpacked:?}");
+    let apple = ProviderConfig { provider: Provider::CoreMl, ..config.clone() };
+    let recipe = Recipe { spec: &spec, config: &apple, limits: &limits };
+    let refused = Graph::compile(&runtime, recipe, &[&floats; 4]).err();
+    assert!(matches!(refused, Some(GraphError::Refused(Refused::FourBits { .. }))), "{refused:?}");
 }

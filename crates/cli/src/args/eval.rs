@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 A setting for --compare is one of these, or several with commas between:
   exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME  threads=N  chunk=N
-  npu=spill|prune|pad|off (builds with feature npu)")]
+  npu=spill|prune|pad|off  npu-headroom=X (builds with feature npu)")]
 pub(crate) struct Eval {
     /// GGUF file (any part of a split one)
     pub(crate) model: PathBuf,
@@ -25,9 +25,10 @@ pub(crate) struct Eval {
     /// Solved examples before each question
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) shots: usize,
-    /// Evaluate under a second setting on the same items, and show the paired difference
+    /// Evaluate under another setting on the same items, and show the paired difference; may
+    /// be given several times
     #[arg(long, value_name = "SETTING")]
-    pub(crate) compare: Option<String>,
+    pub(crate) compare: Vec<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]

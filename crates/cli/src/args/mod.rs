@@ -3,6 +3,7 @@
 //! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
 //! `calibrate` what this machine's commands take.
 
+use crate::npu::PairsArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use std::path::PathBuf;
@@ -78,13 +79,13 @@ pub(crate) enum Command {
     /// Measure this machine, or record how a model routes
     Calibrate(Box<Calibrate>),
     /// Measure against the bare engine, in interleaved pairs
-    Bench(Bench),
+    Bench(Box<Bench>),
     /// Perplexity and multiple choice, with intervals; compares settings in pairs
     Eval(Box<Eval>),
     /// Simulate a model on a machine you need not have
     Sim(Box<Sim>),
     /// Put published results beside what our scheduler gives
-    Reproduce(Reproduce),
+    Reproduce(Box<Reproduce>),
     /// Record, convert and describe routing
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -214,6 +215,8 @@ pub(crate) struct Bench {
     pub(crate) neighbours: Option<u32>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) device: PairsArgs,
 }
 
 /// `4G`, `512M`, `1.5GiB`, or bytes; units are powers of 1024.

@@ -1,5 +1,6 @@
 //! What `motley sim` and `motley reproduce` take.
 
+use crate::npu::LadderArgs;
 use clap::{Args, ValueEnum};
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
@@ -147,6 +148,8 @@ pub(crate) struct Reproduce {
     /// For `machines`: decode these recorded traces as well
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) trace: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ladder: LadderArgs,
 }
 
 /// Values of `reproduce`'s argument.

@@ -7,6 +7,7 @@
 use crate::args::{Bench, Global, LoadingArg};
 use crate::commands::crowd;
 use crate::commands::worker::{Job, Outcome};
+use crate::npu;
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,6 +19,9 @@ use std::process::{Command, Stdio};
 pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     if let Some(neighbours) = bench.neighbours {
         return crowd::run(global, bench, neighbours);
+    }
+    if npu::bench(global, bench, &bench.device)? {
+        return Ok(());
     }
     motley_model::ModelSpec::open(&bench.model)?;
     let load_before = load_average();
@@ -109,14 +113,15 @@ pub(crate) fn rate(tokens: usize, seconds: &[f64]) -> f64 {
 
 /// A sample's middle and its quartiles.
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Spread {
-    median: f64,
-    lower_quartile: f64,
-    upper_quartile: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) lower_quartile: f64,
+    pub(crate) upper_quartile: f64,
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Self {
+    /// Of at least one value.
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let place = share * (values.len() - 1) as f64;
@@ -215,7 +220,7 @@ fn render(report: &Report) -> String {
 }
 
 /// The one-minute load average, where the system tells it.
-fn load_average() -> Option<f64> {
+pub(crate) fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 

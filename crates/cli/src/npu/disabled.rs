@@ -1,6 +1,7 @@
 //! Built without static-graph devices: no flags, no device.
 
-use super::NpuFigures;
+use super::{Measured, NpuFigures};
+use crate::args::{Bench, Global};
 use anyhow::{Result, bail};
 use clap::Args;
 use motley_engine::Engine;
@@ -14,6 +15,29 @@ impl NpuArgs {
     pub(crate) fn set(&mut self, _: &str) -> Result<()> {
         bail!("this build has no static-graph device; build with --features npu")
     }
+
+    /// `--compare npu-headroom=…`.
+    pub(crate) fn set_headroom(&mut self, value: &str) -> Result<()> {
+        self.set(value)
+    }
+}
+
+/// No flags.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LadderArgs {}
+
+/// Nothing to run it on.
+pub(crate) fn ladder(_: &Global, _: &LadderArgs) -> Result<Option<Measured>> {
+    Ok(None)
+}
+
+/// No flags.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PairsArgs {}
+
+/// There is nothing to measure against.
+pub(crate) fn bench(_: &Global, _: &Bench, _: &PairsArgs) -> Result<bool> {
+    Ok(false)
 }
 
 /// Nothing to give.

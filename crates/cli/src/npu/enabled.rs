@@ -1,16 +1,18 @@
 //! Flags of a static-graph device, and giving it to an engine.
 
 use super::{NpuFigures, NpuRow};
+use crate::args::parse_size;
 use crate::planned::read_profile;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use motley_engine::Engine;
 use motley_engine::eval::tasks::read_text;
 use motley_engine::npu::{
-    NpuHandle, NpuOptions, NpuOverflow, Precision, Provider, ProviderConfig, even_profile,
-    profile_of,
+    LayerFigures, MAX_CACHE_BYTES, NpuHandle, NpuOptions, NpuOverflow, Precision, Provider,
+    ProviderConfig, even_profile, profile_of,
 };
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Tokens of a calibration text that are read.
 const CALIBRATION_TOKENS: usize = 8192;
@@ -31,9 +33,9 @@ pub(crate) struct NpuArgs {
     /// Part of the machine, in the provider's words
     #[arg(long, value_name = "DEVICE")]
     pub(crate) npu_device: Option<String>,
-    /// Compute in half precision
-    #[arg(long)]
-    pub(crate) npu_half: bool,
+    /// Numbers graphs compute with
+    #[arg(long, value_enum, value_name = "PRECISION", default_value_t = PrecisionArg::F32)]
+    pub(crate) npu_precision: PrecisionArg,
     /// Routing profile the capacities come from (default: all experts alike)
     #[arg(long, value_name = "FILE")]
     pub(crate) npu_profile: Option<PathBuf>,
@@ -43,12 +45,43 @@ pub(crate) struct NpuArgs {
     /// Rows given per row expected
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub(crate) npu_headroom: f64,
+    /// CPU threads the provider may use (default: as many as compute)
+    #[arg(long, value_name = "N")]
+    pub(crate) npu_threads: Option<usize>,
     /// Most experts in one graph
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) npu_group: usize,
     /// Folder for compiled graphs
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", env = "MOTLEY_NPU_CACHE")]
     pub(crate) npu_cache: Option<PathBuf>,
+    /// Most bytes in it; the graphs used longest ago go first
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "MOTLEY_NPU_CACHE_LIMIT",
+        default_value_t = MAX_CACHE_BYTES)]
+    pub(crate) npu_cache_limit: u64,
+    /// Added to every launch of a graph, to stand for a device whose driver costs that
+    #[arg(long, value_name = "US", default_value_t = 0, hide = true)]
+    pub(crate) npu_launch_us: u64,
+}
+
+/// Values of `--npu-precision`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionArg {
+    /// As the reference
+    F32,
+    /// Half precision: what NPUs are made for
+    F16,
+    /// Four-bit weights as they are in the file, for experts in Q4_0
+    Q4,
+}
+
+impl From<PrecisionArg> for Precision {
+    fn from(precision: PrecisionArg) -> Self {
+        match precision {
+            PrecisionArg::F32 => Self::F32,
+            PrecisionArg::F16 => Self::F16,
+            PrecisionArg::Q4 => Self::Q4,
+        }
+    }
 }
 
 /// Values of `--npu`.
@@ -72,6 +105,12 @@ impl NpuArgs {
         };
         Ok(())
     }
+
+    /// `--compare npu-headroom=…`.
+    pub(crate) fn set_headroom(&mut self, value: &str) -> Result<()> {
+        self.npu_headroom = value.parse().with_context(|| format!("`{value}` is no number"))?;
+        Ok(())
+    }
 }
 
 /// Gives `engine` the device, if one is wanted.
@@ -93,11 +132,13 @@ pub(crate) fn attach(
         provider: ProviderConfig {
             provider: args.npu_provider,
             device: args.npu_device.clone(),
-            precision: if args.npu_half { Precision::F16 } else { Precision::F32 },
-            threads: engine.threads() as usize,
-            cache_dir: args.npu_cache.clone(),
+            precision: args.npu_precision.into(),
+            threads: args.npu_threads.unwrap_or(engine.threads() as usize),
+            cache_dir: None,
         },
         cache: args.npu_cache.clone(),
+        cache_bytes: args.npu_cache_limit,
+        launch_cost: Duration::from_micros(args.npu_launch_us),
         overflow: match overflow {
             OverflowArg::Spill => NpuOverflow::Spill,
             OverflowArg::Prune => NpuOverflow::Prune,
@@ -112,8 +153,17 @@ pub(crate) fn attach(
 }
 
 fn rows(npu: &NpuHandle) -> Vec<NpuRow> {
-    let figures = npu.figures();
-    let computed = figures.layers.iter().map(|(&layer, figures)| NpuRow {
+    let figures = npu.take_figures();
+    let computed = figures.layers.iter().map(|(&layer, figures)| row(Some(layer), figures));
+    let refused = figures.refused.iter().map(|(&layer, reason)| NpuRow {
+        refused: Some(reason.clone()),
+        ..row(Some(layer), &LayerFigures::default())
+    });
+    computed.chain(refused).chain([row(None, &figures.total())]).collect()
+}
+
+fn row(layer: Option<u32>, figures: &LayerFigures) -> NpuRow {
+    NpuRow {
         layer,
         device_share: figures.device_share(),
         spilled: figures.spilled,
@@ -121,15 +171,5 @@ fn rows(npu: &NpuHandle) -> Vec<NpuRow> {
         padding_rate: figures.padding_rate(),
         launches: figures.launches,
         refused: None,
-    });
-    let refused = figures.refused.iter().map(|(&layer, reason)| NpuRow {
-        layer,
-        device_share: 0.0,
-        spilled: 0,
-        drop_rate: 0.0,
-        padding_rate: 0.0,
-        launches: 0,
-        refused: Some(reason.clone()),
-    });
-    computed.chain(refused).collect()
+    }
 }

@@ -1,22 +1,32 @@
-//! A static-graph device beside the CPU: its flags, and giving it to an engine. Built
-//! with feature `npu`; without it there are no flags and nothing happens.
+//! A static-graph device beside the CPU: its flags, giving it to an engine, and measuring
+//! it (`pairs`, `ladder`). Built with feature `npu`; without it there are no flags and nothing
+//! happens.
 
 #[cfg(not(feature = "npu"))]
 mod disabled;
 #[cfg(feature = "npu")]
 mod enabled;
+#[cfg(feature = "npu")]
+mod ladder;
+#[cfg(feature = "npu")]
+mod pairs;
 
 #[cfg(not(feature = "npu"))]
-pub(crate) use disabled::{NpuArgs, attach};
+pub(crate) use disabled::{LadderArgs, NpuArgs, PairsArgs, attach, bench, ladder};
 #[cfg(feature = "npu")]
 pub(crate) use enabled::{NpuArgs, attach};
+#[cfg(feature = "npu")]
+pub(crate) use ladder::{LadderArgs, ladder};
+#[cfg(feature = "npu")]
+pub(crate) use pairs::{PairsArgs, bench};
 
 use serde::Serialize;
 
-/// What the device did in one layer.
+/// What the device did in one layer, or in all.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct NpuRow {
-    pub(crate) layer: u32,
+    /// `None`: all layers together.
+    pub(crate) layer: Option<u32>,
     /// Pairs the device computed over all.
     pub(crate) device_share: f64,
     pub(crate) spilled: u64,
@@ -29,5 +39,11 @@ pub(crate) struct NpuRow {
     pub(crate) refused: Option<String>,
 }
 
-/// The figures so far, whenever asked.
+/// Something measured, for programs and for people.
+pub(crate) struct Measured {
+    pub(crate) json: serde_json::Value,
+    pub(crate) page: String,
+}
+
+/// The figures since the last time they were asked for: layers, then all of them.
 pub(crate) type NpuFigures = Box<dyn Fn() -> Vec<NpuRow>>;

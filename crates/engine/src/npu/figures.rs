@@ -30,12 +30,23 @@ pub struct LayerFigures {
     pub padding: u64,
     /// Graphs launched.
     pub launches: u64,
+    /// Pairs of prompts in blocks too small for the device, the CPU's as a whole.
+    pub left: u64,
+    /// Time the device computed, launches included.
+    pub device_us: u64,
+    /// Time the CPU computed its share of the device's blocks, at the same time.
+    pub cpu_us: u64,
 }
 
 impl LayerFigures {
-    /// Dropped pairs over all pairs.
+    /// Dropped pairs over all pairs of prompts, the CPU's blocks included.
     pub fn drop_rate(&self) -> f64 {
-        self.pruned as f64 / self.pairs.max(1) as f64
+        self.pruned as f64 / self.all().max(1) as f64
+    }
+
+    /// Pairs of prompts, wherever they were computed.
+    fn all(&self) -> u64 {
+        self.pairs + self.left
     }
 
     /// Padding over all rows the device computed.
@@ -46,7 +57,7 @@ impl LayerFigures {
 
     /// Pairs the device computed over all.
     pub fn device_share(&self) -> f64 {
-        self.device as f64 / self.pairs.max(1) as f64
+        self.device as f64 / self.all().max(1) as f64
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -57,6 +68,9 @@ impl LayerFigures {
         self.pruned += other.pruned;
         self.padding += other.padding;
         self.launches += other.launches;
+        self.left += other.left;
+        self.device_us += other.device_us;
+        self.cpu_us += other.cpu_us;
     }
 }
 

@@ -1,14 +1,16 @@
 //! A layer's compiled graphs, and the rows on their way through them (W3).
 
 use super::Shared;
+use super::run::now;
 use super::shape::{expert_bytes, graph_spec, groups};
-use super::weights::{LayerError, numbers, read, shape};
+use super::weights::{LayerError, read, shape, weights};
 use motley_ggml::{ExpertBlock, Formula, Gated};
 use motley_model::LayerExperts;
 use motley_npu::graph::Recipe;
 use motley_npu::{Activation, Graph, GraphError, GraphKey, GraphSpec, GroupRows};
 use motley_plan::tiers::Group;
 use motley_sched::overflow::Pair;
+use std::time::Duration;
 
 /// The part of one layer that is on the device.
 pub(super) struct NpuLayer {
@@ -17,6 +19,15 @@ pub(super) struct NpuLayer {
     /// By expert: its graph and its place there.
     place: Vec<Option<(usize, usize)>>,
     groups: Vec<LoadedGroup>,
+}
+
+/// What the device did for one block.
+#[derive(Default)]
+pub(super) struct DeviceRun {
+    pub(super) launches: u64,
+    /// Rows of zeros.
+    pub(super) padding: u64,
+    pub(super) took: Duration,
 }
 
 struct LoadedGroup {
@@ -83,15 +94,20 @@ impl NpuLayer {
         }
     }
 
-    /// Runs every graph that has rows; launches and rows of padding.
-    pub(super) fn run(&mut self) -> Result<(u64, u64), GraphError> {
-        let (mut launches, mut padding) = (0, 0);
+    /// Runs every graph that has rows, with `launch` added to each.
+    pub(super) fn run(&mut self, launch: Duration) -> Result<DeviceRun, GraphError> {
+        let start = now();
+        let mut ran = DeviceRun::default();
         for group in self.groups.iter_mut().filter(|group| !group.targets.is_empty()) {
             group.graph.run(&group.rows, &mut group.output)?;
-            launches += 1;
-            padding += group.rows.padding() as u64;
+            ran.launches += 1;
+            ran.padding += group.rows.padding() as u64;
+            if !launch.is_zero() {
+                std::thread::sleep(launch);
+            }
         }
-        Ok((launches, padding))
+        ran.took = start.elapsed();
+        Ok(ran)
     }
 
     /// Puts valid rows where they belong.
@@ -123,16 +139,15 @@ fn compile(
     let experts = group.experts.iter();
     let raw = experts.map(|&expert| read(layer, &shared.paths, u32::from(expert)));
     let raw: Vec<_> = raw.collect::<Result<_, _>>()?;
-    let weights = || raw.iter().map(|raw| numbers(raw, spec.biased)).collect::<Result<Vec<_>, _>>();
+    let given = || raw.iter().map(|raw| weights(raw, spec)).collect::<Result<Vec<_>, _>>();
     let Some(cache) = &shared.cache else {
-        let weights = weights()?;
-        let weights: Vec<_> = weights.iter().collect();
-        return Ok(Graph::compile(&shared.runtime, recipe, &weights)?);
+        let given = given()?;
+        return Ok(Graph::compile(&shared.runtime, recipe, &given.iter().collect::<Vec<_>>())?);
     };
     let mut key = GraphKey::new(spec, &options.provider);
     for (tensor, bytes) in raw.iter().flatten() {
         key.add(tensor.ty.name().as_bytes());
         key.add(bytes);
     }
-    Graph::cached(&shared.runtime, recipe, (cache, &key), weights)
+    Graph::cached(&shared.runtime, recipe, (cache, &key), given)
 }

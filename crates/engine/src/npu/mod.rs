@@ -18,17 +18,19 @@ mod weights;
 
 pub use calibrate::profile_of;
 pub use figures::{LayerFigures, NpuFigures};
+pub use motley_npu::cache::MAX_CACHE_BYTES;
 pub use motley_npu::{GraphLimits, Precision, Provider, ProviderConfig};
+pub use motley_plan::tiers::GroupCosts;
 pub use shape::even_profile;
 
 use crate::engine::{Engine, Loading};
 use crate::gates::{Gates, GatesError};
 use motley_model::ModelSpec;
 use motley_npu::{GraphCache, Runtime, RuntimeError};
-use motley_plan::tiers::GroupCosts;
 use motley_profile::Profile;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What happens to tokens past an expert's capacity (N3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +55,8 @@ pub struct NpuOptions {
     pub limits: GraphLimits,
     /// Where compiled graphs are kept; `None` compiles anew every time.
     pub cache: Option<PathBuf>,
+    /// Most bytes kept there; the graphs used longest ago go first.
+    pub cache_bytes: u64,
     /// Past capacity.
     pub overflow: NpuOverflow,
     /// Rows given per row expected; below 1 forces overflow.
@@ -62,6 +66,8 @@ pub struct NpuOptions {
     /// What either side costs, so that cold groups stay on the CPU (N5); `None` puts
     /// every group on the device.
     pub costs: Option<GroupCosts>,
+    /// Added to every launch: what a device's driver costs and a stand-in's does not.
+    pub launch_cost: Duration,
     /// Tokens of a prefill chunk the capacities are for; blocks of less than a quarter
     /// of it, decode above all, stay on the CPU.
     pub chunk_tokens: u32,
@@ -77,10 +83,12 @@ impl NpuOptions {
             provider: ProviderConfig::cpu(1),
             limits: GraphLimits::default(),
             cache: None,
+            cache_bytes: MAX_CACHE_BYTES,
             overflow: NpuOverflow::default(),
             headroom: 1.0,
             group_experts: 16,
             costs: None,
+            launch_cost: Duration::ZERO,
             chunk_tokens,
             profile,
         }
@@ -144,6 +152,13 @@ impl NpuHandle {
     pub fn figures(&self) -> NpuFigures {
         self.0.figures.lock().expect("no panic holds this lock").clone()
     }
+
+    /// The figures since the last time they were taken.
+    pub fn take_figures(&self) -> NpuFigures {
+        let mut figures = self.0.figures.lock().expect("no panic holds this lock");
+        let refused = figures.refused.clone();
+        std::mem::replace(&mut *figures, NpuFigures { refused, ..NpuFigures::default() })
+    }
 }
 
 impl Engine {
@@ -158,7 +173,7 @@ impl Engine {
         let runtime = Runtime::load(options.library.as_deref())?;
         let cache = match &options.cache {
             Some(path) => Some(
-                GraphCache::open(path)
+                GraphCache::open(path, options.cache_bytes)
                     .map_err(|source| NpuError::Cache { path: path.clone(), source })?,
             ),
             None => None,

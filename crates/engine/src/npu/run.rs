@@ -10,6 +10,7 @@ use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::overflow::{Capped, Overflow, Pair, cap};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Below this part of the chunk the capacities are for, a block stays on the CPU.
 const LEAST_SHARE: f64 = 0.25;
@@ -29,7 +30,11 @@ impl BlockHelper for NpuHelper {
         cpu: &mut CpuUnit,
     ) -> Result<Option<ComputeOutcome>, String> {
         let least = LEAST_SHARE * f64::from(self.shared.options.chunk_tokens);
-        if block.tokens() < 2 || (block.tokens() as f64) < least || !self.is_ready(block) {
+        if block.tokens() < 2 || !self.is_ready(block) {
+            return Ok(None);
+        }
+        if (block.tokens() as f64) < least {
+            self.count(block, LayerFigures { left: pairs_of(block), ..Default::default() });
             return Ok(None);
         }
         self.score(block, cpu)?;
@@ -39,16 +44,32 @@ impl BlockHelper for NpuHelper {
         for pair in &divided.capped.pruned {
             block.drop_row(pair.token as usize, usize::from(pair.slot));
         }
-        let (device, outcome) = std::thread::scope(|scope| {
-            let device = scope.spawn(|| layer.run());
+        let launch = self.shared.options.launch_cost;
+        let (device, outcome, cpu_took) = std::thread::scope(|scope| {
+            let device = scope.spawn(|| layer.run(launch));
+            let start = now();
             let outcome = cpu.compute_rows(block, &divided.cpu_rows);
-            (device.join(), outcome)
+            let cpu_took = start.elapsed();
+            (device.join(), outcome, cpu_took)
         });
-        let (launches, padding) = device
+        let device = device
             .map_err(|_| "the device's thread panicked".to_owned())?
             .map_err(|error| error.to_string())?;
         layer.scatter(block);
-        self.count(block, &divided, launches, padding);
+        let capped = &divided.capped;
+        let added = LayerFigures {
+            blocks: 1,
+            pairs: pairs_of(block),
+            device: capped.kept.len() as u64,
+            spilled: capped.spilled.len() as u64,
+            pruned: capped.pruned.len() as u64,
+            padding: device.padding,
+            launches: device.launches,
+            left: 0,
+            device_us: device.took.as_micros() as u64,
+            cpu_us: cpu_took.as_micros() as u64,
+        };
+        self.count(block, added);
         outcome.map(Some).map_err(|error| error.to_string())
     }
 }
@@ -85,20 +106,15 @@ impl NpuHelper {
         Ok(())
     }
 
-    fn count(&self, block: &ExpertBlock<'_>, divided: &Divided, launches: u64, padding: u64) {
-        let capped = &divided.capped;
-        let added = LayerFigures {
-            blocks: 1,
-            pairs: (block.tokens() * block.slots()) as u64,
-            device: capped.kept.len() as u64,
-            spilled: capped.spilled.len() as u64,
-            pruned: capped.pruned.len() as u64,
-            padding,
-            launches,
-        };
+    fn count(&self, block: &ExpertBlock<'_>, added: LayerFigures) {
         let mut figures = self.shared.figures.lock().expect("no panic holds this lock");
         figures.layers.entry(block.layer()).or_default().add(&added);
     }
+}
+
+/// (Token, expert) pairs of a block.
+fn pairs_of(block: &ExpertBlock<'_>) -> u64 {
+    (block.tokens() * block.slots()) as u64
 }
 
 fn prepare(shared: &Shared, block: &ExpertBlock<'_>) -> Result<NpuLayer, String> {
@@ -145,4 +161,9 @@ impl Divided {
         cpu_rows.extend(spilled.map(|pair| (pair.token as usize, usize::from(pair.slot))));
         Self { capped, cpu_rows }
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+pub(super) fn now() -> Instant {
+    Instant::now()
 }

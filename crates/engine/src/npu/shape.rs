@@ -53,7 +53,7 @@ pub(super) fn groups(options: &NpuOptions, layer: u32, used: u32, expert_bytes: 
 
 /// Bytes of one expert in a graph; biases are too small to count.
 pub(super) fn expert_bytes(shape: ExpertShape, precision: Precision) -> u64 {
-    3 * (shape.hidden * shape.inner) as u64 * precision.bytes()
+    precision.matrix_bytes(3 * (shape.hidden * shape.inner) as u64)
 }
 
 /// The graph of `group`.

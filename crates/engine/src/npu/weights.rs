@@ -1,9 +1,10 @@
-//! Experts read from the model's files, as numbers. The files, because what llama.cpp
-//! holds may be rearranged for the CPU.
+//! Experts read from the model's files, in the form graphs take. The files, because what
+//! llama.cpp holds may be rearranged for the CPU.
 
 use motley_ggml::{DequantError, dequantise};
+use motley_model::gguf::GgmlType;
 use motley_model::{ExpertTensor, LayerExperts, Matrix, Part};
-use motley_npu::{Biases, ExpertShape, ExpertWeights, GraphError};
+use motley_npu::{Biases, ExpertShape, ExpertWeights, GraphError, GraphSpec, Precision};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ pub(super) enum LayerError {
     Matrix(Matrix),
     #[error("the experts have factors on their products")]
     Scales,
+    #[error("a four-bit graph takes experts in Q4_0, and these are in {0}")]
+    FourBits(GgmlType),
 }
 
 /// The bytes of one expert, part by part, in the order of the layer's tensors.
@@ -59,30 +62,48 @@ pub(super) fn shape(layer: &LayerExperts, hidden: usize) -> Result<ExpertShape, 
     Ok(ExpertShape { hidden, inner })
 }
 
-/// The numbers of one expert.
-pub(super) fn numbers(raw: &RawExpert<'_>, biased: bool) -> Result<ExpertWeights, LayerError> {
-    let (gate, up) = entries(raw, Part::Weight)?;
-    let down = floats(raw, Matrix::Down, Part::Weight)?;
-    let biases = if biased {
-        let (gate, up) = entries(raw, Part::Bias)?;
-        Some(Biases { gate, up, down: floats(raw, Matrix::Down, Part::Bias)? })
+/// One expert as the graph of `spec` takes it.
+pub(super) fn weights(raw: &RawExpert<'_>, spec: &GraphSpec) -> Result<ExpertWeights, LayerError> {
+    let biases = if spec.biased {
+        let [gate, up, down] = matrices(raw, Part::Bias, floats)?;
+        Some(Biases { gate, up, down })
     } else {
         None
+    };
+    let [gate, up, down] = match spec.precision {
+        Precision::F32 | Precision::F16 => {
+            matrices(raw, Part::Weight, floats)?.map(motley_npu::Matrix::Floats)
+        }
+        Precision::Q4 => matrices(raw, Part::Weight, q4_0)?.map(motley_npu::Matrix::Q4),
     };
     Ok(ExpertWeights { gate, up, down, biases })
 }
 
-/// Gate and up, from two tensors or from the halves of one.
-fn entries(raw: &RawExpert<'_>, part: Part) -> Result<(Vec<f32>, Vec<f32>), LayerError> {
-    if let Ok(mut both) = floats(raw, Matrix::GateUp, part) {
-        let up = both.split_off(both.len() / 2);
-        return Ok((both, up));
+/// Gate, up and down; the first two from two tensors or from the halves of one.
+fn matrices<T: Clone>(
+    raw: &RawExpert<'_>,
+    part: Part,
+    read: fn(GgmlType, &[u8]) -> Result<Vec<T>, LayerError>,
+) -> Result<[Vec<T>; 3], LayerError> {
+    let find = |matrix: Matrix| {
+        let found = raw.iter().find(|(tensor, _)| tensor.matrix == matrix && tensor.part == part);
+        let (tensor, bytes) = found.ok_or(LayerError::Matrix(matrix))?;
+        read(tensor.ty, bytes)
+    };
+    let down = find(Matrix::Down)?;
+    if raw.iter().any(|(tensor, _)| tensor.matrix == Matrix::GateUp) {
+        let mut gate = find(Matrix::GateUp)?;
+        let up = gate.split_off(gate.len() / 2);
+        return Ok([gate, up, down]);
     }
-    Ok((floats(raw, Matrix::Gate, part)?, floats(raw, Matrix::Up, part)?))
+    Ok([find(Matrix::Gate)?, find(Matrix::Up)?, down])
 }
 
-fn floats(raw: &RawExpert<'_>, matrix: Matrix, part: Part) -> Result<Vec<f32>, LayerError> {
-    let found = raw.iter().find(|(tensor, _)| tensor.matrix == matrix && tensor.part == part);
-    let (tensor, bytes) = found.ok_or(LayerError::Matrix(matrix))?;
-    Ok(dequantise(tensor.ty, bytes)?)
+fn floats(ty: GgmlType, bytes: &[u8]) -> Result<Vec<f32>, LayerError> {
+    Ok(dequantise(ty, bytes)?)
+}
+
+/// The blocks as they are.
+fn q4_0(ty: GgmlType, bytes: &[u8]) -> Result<Vec<u8>, LayerError> {
+    if ty == GgmlType::Q4_0 { Ok(bytes.to_vec()) } else { Err(LayerError::FourBits(ty)) }
 }

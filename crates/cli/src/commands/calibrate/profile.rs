@@ -90,7 +90,10 @@ fn read_text(
                 max_tokens: args.decode,
                 ignore_end: true,
             };
-            session.generate(piece, &generation, &mut |_| {
+            // With only the last token's logits wanted, the last layer would route that one only.
+            let (before, last) = piece.split_at(piece.len() - 1);
+            session.score(before, &mut |_, _| {})?;
+            session.generate(last, &generation, &mut |_| {
                 lock(recorder).phase = Phase::Decode;
                 ControlFlow::Continue(())
             })?;

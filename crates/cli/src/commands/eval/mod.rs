@@ -16,22 +16,22 @@ use motley_engine::eval::{
     Answers, ChoiceSettings, Perplexity, Question, Task, Windows, answer_all,
 };
 use motley_engine::{Engine, Runtime, Seam, Session};
-use report::{Report, Run, Subject};
+use report::{OnDevice, Report, Run, Subject};
 use setting::Setting;
 use std::path::PathBuf;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, eval: &Eval, columns: Option<u16>) -> Result<()> {
     let first = Setting::given(global, eval);
-    let second = eval.compare.as_deref().map(|text| first.changed(text)).transpose()?;
+    let others = eval.compare.iter().map(|text| first.changed(text));
+    let others: Vec<Setting> = others.collect::<Result<_>>()?;
     let work = Work::read(eval, u64::from(global.seed))?;
     let runtime = Runtime::start(Seam::Registered)?;
-    let one = evaluate(runtime, eval, &work, &first)?;
-    let two = match &second {
-        Some(second) => Some(evaluate(runtime, eval, &work, second)?),
-        None => None,
-    };
-    let report = Report::new(eval, u64::from(global.seed), one, two);
+    let mut runs = Vec::new();
+    for setting in std::iter::once(&first).chain(&others) {
+        runs.push(evaluate(runtime, eval, &work, setting)?);
+    }
+    let report = Report::new(eval, u64::from(global.seed), runs);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -68,7 +68,11 @@ fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Re
     let npu = attach(&mut engine, &setting.npu, setting.load.chunk_tokens())?;
     let options = session_options(&setting.load);
     let mut session = engine.session(&options)?;
-    let mut subjects = Vec::new();
+    let (mut subjects, mut device) = (Vec::new(), Vec::new());
+    let mut on_device = |what: &str| {
+        let layers = npu.as_ref().map(|figures| figures());
+        device.extend(layers.map(|layers| OnDevice { what: what.to_owned(), layers }));
+    };
     if let Some((path, text)) = &work.text {
         let windows = Windows::of(&engine, text, eval.window, eval.items);
         ensure!(
@@ -84,14 +88,15 @@ fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Re
             windows.context_tokens()
         );
         subjects.push(Subject::Text(perplexity(&mut session, &windows, eval.window, setting)?));
+        on_device("text");
     }
     for (task, questions) in &work.tasks {
         let answers = questions_answered(&engine, &mut session, questions, setting)
             .with_context(|| format!("{task}"))?;
         subjects.push(Subject::Questions { task: *task, answers });
+        on_device(task.name());
     }
-    let npu = npu.map_or(Vec::new(), |figures| figures());
-    Ok(Run { setting: setting.name.clone(), subjects, npu })
+    Ok(Run { setting: setting.name.clone(), subjects, npu: device })
 }
 
 fn perplexity(

@@ -19,14 +19,20 @@ pub(crate) fn render(report: &Report, columns: Option<u16>) -> String {
         }
     }
     let mut page = figures.trim_fmt() + "\n";
-    for run in report.runs.iter().filter(|run| !run.npu.is_empty()) {
-        page += &(npu_rows(&run.setting, &run.npu, width) + "\n");
+    for run in &report.runs {
+        for device in &run.npu {
+            let title = format!("{}, {}", run.setting, device.what);
+            page += &(npu_rows(&title, &device.layers, width) + "\n");
+        }
     }
     if !report.differences.is_empty() {
         let mut paired = table(width, presets::UTF8_HORIZONTAL_ONLY);
-        paired.set_header(["paired difference", "figure", "95 % interval", "only 1st / 2nd right"]);
-        for row in report.differences.iter().flat_map(difference_rows) {
-            paired.add_row(row);
+        let right = "only 1st / 2nd right";
+        paired.set_header(["2nd setting", "paired difference", "figure", "95 % interval", right]);
+        for against in &report.differences {
+            for row in difference_rows(&against.difference) {
+                paired.add_row(std::iter::once(against.setting.clone()).chain(row));
+            }
         }
         page += &(paired.trim_fmt() + "\n");
     }
@@ -41,7 +47,7 @@ fn npu_rows(setting: &str, rows: &[NpuRow], width: u16) -> String {
     for row in rows {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         npu.add_row([
-            row.layer.to_string(),
+            row.layer.map_or("all".into(), |layer| layer.to_string()),
             row.refused.clone().unwrap_or_else(|| percent(row.device_share)),
             row.spilled.to_string(),
             percent(row.drop_rate),

@@ -13,8 +13,8 @@ pub(crate) struct Report {
     pub(crate) shots: usize,
     pub(crate) window_tokens: usize,
     pub(crate) runs: Vec<Run>,
-    /// Second run against the first, subject by subject; empty without `--compare`.
-    pub(crate) differences: Vec<Difference>,
+    /// Later runs against the first, subject by subject; empty without `--compare`.
+    pub(crate) differences: Vec<Against>,
 }
 
 /// One setting's outcome.
@@ -22,9 +22,25 @@ pub(crate) struct Report {
 pub(crate) struct Run {
     pub(crate) setting: String,
     pub(crate) subjects: Vec<Subject>,
-    /// What a static-graph device did, by layer; empty without one.
+    /// What a static-graph device did; empty without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) npu: Vec<NpuRow>,
+    pub(crate) npu: Vec<OnDevice>,
+}
+
+/// What a static-graph device did for one subject.
+#[derive(Debug, Serialize)]
+pub(crate) struct OnDevice {
+    pub(crate) what: String,
+    /// By layer, then all layers together.
+    pub(crate) layers: Vec<NpuRow>,
+}
+
+/// One subject under another setting.
+#[derive(Debug, Serialize)]
+pub(crate) struct Against {
+    pub(crate) setting: String,
+    #[serde(flatten)]
+    pub(crate) difference: Difference,
 }
 
 /// One text or one file of questions.
@@ -46,16 +62,24 @@ pub(crate) enum Difference {
 }
 
 impl Report {
-    pub(crate) fn new(eval: &Eval, seed: u64, first: Run, second: Option<Run>) -> Self {
-        let differences = second.as_ref().map_or(Vec::new(), |second| {
-            first.subjects.iter().zip(&second.subjects).filter_map(difference).collect()
-        });
+    /// `runs` are all settings', the first as given.
+    pub(crate) fn new(eval: &Eval, seed: u64, runs: Vec<Run>) -> Self {
+        let mut differences = Vec::new();
+        if let Some((first, others)) = runs.split_first() {
+            for other in others {
+                let pairs = first.subjects.iter().zip(&other.subjects);
+                let found = pairs.filter_map(difference);
+                differences.extend(
+                    found.map(|difference| Against { setting: other.setting.clone(), difference }),
+                );
+            }
+        }
         Self {
             model: eval.model.display().to_string(),
             seed,
             shots: eval.shots,
             window_tokens: eval.window,
-            runs: std::iter::once(first).chain(second).collect(),
+            runs,
             differences,
         }
     }

@@ -51,9 +51,10 @@ impl Setting {
             "threads" => self.global.threads = Some(number(value, 512)?),
             "chunk" => load.chunk = Some(number(value, 4096)?),
             "npu" => self.npu.set(value)?,
+            "npu-headroom" => self.npu.set_headroom(value)?,
             _ => bail!(
                 "no such setting; there are exact, loading, memory, policy, prefetch, threads, \
-                 chunk, npu"
+                 chunk, npu, npu-headroom"
             ),
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 use crate::args::{Global, Reproduce, SourceArg};
 use crate::commands::sim::read_trace;
+use crate::npu;
 use crate::page::{align_right, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
@@ -32,7 +33,15 @@ pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) 
             println!("{}", found.render(source, width_of(columns)));
             tell_written(&found.written);
         }
-        reports.push(Report::new(source, found));
+        let measured = match source {
+            Source::Npumoe => npu::ladder(global, &reproduce.ladder)?,
+            _ => None,
+        };
+        if let Some(measured) = measured.as_ref().filter(|_| !global.json) {
+            println!("{}", measured.page);
+        }
+        let measured = measured.map(|measured| measured.json);
+        reports.push(Report { measured, ..Report::new(source, found) });
     }
     if global.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
@@ -149,6 +158,9 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     recorded: Vec<Row>,
     written: Vec<PathBuf>,
+    /// What was measured here beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<serde_json::Value>,
 }
 
 #[derive(Serialize)]
@@ -184,6 +196,7 @@ impl Report {
             rows: found.rows,
             recorded: found.recorded,
             written: found.written,
+            measured: None,
         }
     }
 }

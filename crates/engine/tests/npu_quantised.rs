@@ -1,0 +1,171 @@
+//! Why quantised experts differ between the graphs and ggml's CPU path: beside quantised
+//! weights ggml rounds activations to eight bits, the graphs do not. Shown against a third
+//! computation: the same weights as floats through ggml's float kernels. Needs
+//! `ORT_DYLIB_PATH`.
+
+#![cfg(feature = "npu")]
+
+use motley_engine::npu::{NpuOptions, NpuOverflow, even_profile};
+use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
+use motley_ggml::dequantise;
+use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, Limits, TensorDesc, TensorInfo};
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use xtask::synth::{Arch, Preset, Request};
+
+/// Largest difference of any logit between the graphs and the float computation.
+const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;
+/// How many times further from it ggml's quantised path is, at least.
+const LEAST_FACTOR: f32 = 10.0;
+const TOKENS: usize = 256;
+
+/// Which tensors become floats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Floats {
+    /// All but the experts' matrices: nothing else rounds activations.
+    DenseOnly,
+    /// All: the reference.
+    Everything,
+}
+
+impl Floats {
+    fn takes(self, tensor: &TensorInfo) -> bool {
+        let is_expert = tensor.name.contains("_exps.");
+        tensor.ty != GgmlType::F32 && (self == Self::Everything || !is_expert)
+    }
+}
+
+/// The same numbers in other types: `model` with some tensors as floats, at `to`.
+fn as_floats(model: &Path, floats: Floats, to: &Path) {
+    let file = File::open(model).expect("the model opens");
+    let header = GgufHeader::read(BufReader::new(&file), &Limits::default()).expect("a header");
+    let desc = |tensor: &TensorInfo| TensorDesc {
+        name: tensor.name.clone(),
+        dims: tensor.dims.clone(),
+        ty: if floats.takes(tensor) { GgmlType::F32 } else { tensor.ty },
+    };
+    let descs: Vec<TensorDesc> = header.tensors.iter().map(desc).collect();
+    let sink = BufWriter::new(File::create(to).expect("a new file"));
+    let mut writer = GgufWriter::new(sink, &header.metadata, &descs).expect("a header");
+    for tensor in &header.tensors {
+        let mut bytes = vec![0; tensor.len_bytes as usize];
+        file.read_exact_at(&mut bytes, tensor.file_offset).expect("the tensor is there");
+        if floats.takes(tensor) {
+            let numbers = dequantise(tensor.ty, &bytes).expect("ggml knows the type");
+            bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        }
+        writer.tensor(&tensor.name, &bytes).expect("it is written");
+    }
+    writer.finish().expect("it is whole");
+}
+
+fn load(model: &Path) -> Engine {
+    let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    Engine::load(runtime, model, &options, &mut |_| true).expect("the model loads")
+}
+
+/// Logits of every position.
+fn logits(engine: &Engine) -> Vec<f32> {
+    let options = SessionOptions { context_tokens: 512, chunk_tokens: 256, ..Default::default() };
+    let mut session = engine.session(&options).expect("a session");
+    let tokens: Vec<i32> = (0..TOKENS as i32).map(|n| (n * n * 31 + n * 7 + 5) % 4000).collect();
+    let mut all = Vec::new();
+    session.score(&tokens, &mut |_, logits| all.extend_from_slice(logits)).expect("it runs");
+    all
+}
+
+/// Largest and mean difference.
+fn difference(first: &[f32], second: &[f32]) -> (f32, f32) {
+    assert_eq!(first.len(), second.len());
+    let each = || first.iter().zip(second).map(|(a, b)| (a - b).abs());
+    let mean = each().map(f64::from).sum::<f64>() / first.len() as f64;
+    (each().fold(0.0, f32::max), mean as f32)
+}
+
+/// Both paths against the float computation of `model`'s weights.
+fn the_graphs_are_the_floats(model: &Path) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [quantised, floats] =
+        ["quantised.gguf", "floats.gguf"].map(|name| folder.path().join(name));
+    as_floats(model, Floats::DenseOnly, &quantised);
+    as_floats(model, Floats::Everything, &floats);
+    let reference = logits(&load(&floats));
+    let mut engine = load(&quantised);
+    let cpu = difference(&logits(&engine), &reference);
+    // Every row of every expert on the graphs: one capacity with room for all.
+    let npu = engine.use_npu(NpuOptions {
+        overflow: NpuOverflow::Pad,
+        headroom: 64.0,
+        ..NpuOptions::new(even_profile(engine.spec()), TOKENS as u32)
+    });
+    let npu = npu.expect("a device");
+    let graphs = difference(&logits(&engine), &reference);
+    let total = npu.figures().total();
+    println!(
+        "{}: graphs {:.1e} (mean {:.1e}), ggml beside quantised weights {:.1e} (mean {:.1e})",
+        model.display(),
+        graphs.0,
+        graphs.1,
+        cpu.0,
+        cpu.1
+    );
+    assert_eq!((total.device, npu.figures().refused.len()), (total.pairs, 0));
+    assert!(graphs.0 < MAX_LOGIT_DIFFERENCE, "{graphs:?}");
+    assert!(cpu.0 > LEAST_FACTOR * graphs.0, "{cpu:?} is ggml's, {graphs:?} the graphs'");
+}
+
+fn ready() -> bool {
+    let ready = std::env::var_os("ORT_DYLIB_PATH").is_some();
+    if !ready {
+        eprintln!("passing over: ORT_DYLIB_PATH names no ONNX Runtime");
+    }
+    ready
+}
+
+fn synth(arch: Arch) -> Option<PathBuf> {
+    if !xtask::smollm2::path().ok()?.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+        assert!(!required, "run `cargo xtask smollm2`");
+        eprintln!("passing over: run `cargo xtask smollm2`");
+        return None;
+    }
+    let request = Request::of_preset(Preset::Test(arch));
+    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
+}
+
+fn tiny_wiki(kind: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("MOTLEY_SHARED")
+        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
+    let file = folder.join(format!("data/tiny-wiki-moe/tiny-wiki-moe-{kind}.gguf"));
+    if !file.exists() {
+        eprintln!("passing over: {} is not there", file.display());
+    }
+    file.exists().then_some(file)
+}
+
+#[test]
+fn q4_0() {
+    let Some(model) = synth(Arch::Qwen3moe).filter(|_| ready()) else { return };
+    the_graphs_are_the_floats(&model);
+}
+
+#[test]
+fn mxfp4_clamped_and_biased() {
+    let Some(model) = synth(Arch::GptOss).filter(|_| ready()) else { return };
+    the_graphs_are_the_floats(&model);
+}
+
+#[test]
+fn q8_0_of_the_trained_model() {
+    let Some(model) = tiny_wiki("q8_0").filter(|_| ready()) else { return };
+    the_graphs_are_the_floats(&model);
+}
+
+#[test]
+fn q4_k_of_the_trained_model() {
+    let Some(model) = tiny_wiki("q4_k_m").filter(|_| ready()) else { return };
+    the_graphs_are_the_floats(&model);
+}
