@@ -6,12 +6,15 @@
 //! * `way`: what is run.
 //! * `tally`: many runs as a table.
 //! * `soak`: one long run beside a neighbour that takes memory.
+//! * `serving`: a server under load for long.
 
 mod cage;
+mod serving;
 mod soak;
 mod tally;
 mod way;
 
+pub use serving::{ServeSoak, ServeSoaked, serve_soak};
 pub use soak::{Soak, Soaked, soak, take_memory};
 pub use tally::table;
 pub use way::Way;
