@@ -15,7 +15,7 @@ const TALKING_THREADS: usize = 2;
 /// Runs the command.
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = Arc::new(load(runtime, &serve.model, &serve.load, global)?);
+    let engine = Arc::new(load(runtime, &serve.model, &serve.loading(), global)?);
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()
@@ -36,11 +36,12 @@ async fn answer(global: &Global, serve: &Serve, engine: Arc<Engine>) -> Result<(
 
 fn batch_options(serve: &Serve) -> BatchOptions {
     BatchOptions {
-        context_tokens: serve.load.context,
+        context_tokens: serve.loading().context,
         sequences: serve.streams,
         step_tokens: serve.load.chunk,
         prefill_beside_decode: serve.prefill_beside,
         waiting: serve.queue as usize,
+        own_caches: serve.stream_context.is_some(),
         exact: serve.load.exact,
     }
 }
