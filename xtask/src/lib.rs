@@ -6,9 +6,11 @@
 //! - [`upcycle`]: a mixture of experts that computes exactly what a dense model does.
 //! - [`gguf_source`]: headers and tokenizers of existing files.
 //! - [`smollm2`]: fetches the one real model that tests start from.
-//! - [`load`]: many streams at once against a running server.
+//! - [`servers`]: servers as processes of their own, ours and llama.cpp's.
+//! - [`load`]: many streams at once against servers.
 //! - [`cache`]: where models live.
 //! - [`capped`]: ways of running a model compared under memory limits.
+//! - [`venv`]: Python with packages from PyPI.
 //! - [`output`]: files under construction and what is told of them.
 #![forbid(unsafe_code)]
 
@@ -17,10 +19,12 @@ pub mod capped;
 pub mod gguf_source;
 pub mod load;
 pub mod output;
+pub mod servers;
 pub mod smollm2;
 pub mod synth;
 pub mod tidy;
 pub mod upcycle;
+pub mod venv;
 
 #[cfg(test)]
 mod dequant;

@@ -5,7 +5,8 @@ mod arguments;
 
 use anyhow::Result;
 use arguments::{
-    Arguments, CappedArguments, Command, LoadArguments, SynthArguments, UpcycleArguments,
+    Arguments, CappedArguments, Command, LoadArguments, SoakServeArguments, SynthArguments,
+    UpcycleArguments,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use xtask::gguf_source::Tokenizer;
 use xtask::output::{Progress, Report};
+use xtask::servers::Running;
 use xtask::synth::file::first_path;
 use xtask::{cache, capped, load, smollm2, synth, tidy, upcycle, workspace_root};
 
@@ -26,6 +28,7 @@ fn main() -> Result<ExitCode> {
         Command::Capped(arguments) => run_capped(&arguments)?,
         Command::Sweep(arguments) => capped::sweep(&arguments)?,
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
+        Command::SoakServe(arguments) => soak_serve(&arguments)?,
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
@@ -95,15 +98,81 @@ fn run_upcycle(arguments: &UpcycleArguments) -> Result<()> {
 }
 
 fn run_load(arguments: &LoadArguments) -> Result<ExitCode> {
-    let target = arguments.target()?;
-    println!("{}", load::HEADER);
-    let mut mixed_up = 0;
-    for &streams in &arguments.streams {
-        let round = load::round(&target, streams)?;
-        mixed_up += round.mixed_up;
-        println!("{}", round.row());
-    }
+    let mixed_up = match arguments.compares() {
+        true => compare_servers(arguments)?,
+        false => load_one(arguments)?,
+    };
     Ok(if mixed_up == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Asks a server that runs; answers that were not their own.
+fn load_one(arguments: &LoadArguments) -> Result<usize> {
+    let rounds = load_rounds(arguments, &arguments.target()?)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&rounds)?);
+    }
+    Ok(rounds.iter().map(|round| round.mixed_up).sum())
+}
+
+fn load_rounds(arguments: &LoadArguments, target: &load::Target) -> Result<Vec<load::Figures>> {
+    let mut rounds = Vec::new();
+    let tell = |line: &str| if arguments.json { eprintln!("{line}") } else { println!("{line}") };
+    tell(load::HEADER);
+    for &streams in &arguments.streams {
+        let figures = load::round(target, streams)?.figures();
+        tell(&figures.row());
+        rounds.push(figures);
+    }
+    Ok(rounds)
+}
+
+/// Starts servers and asks them in turn; answers of our exact server that were not their own.
+fn compare_servers(arguments: &LoadArguments) -> Result<usize> {
+    let versus = arguments.versus()?;
+    let names: Vec<String> = versus.contenders.iter().map(|one| one.name.clone()).collect();
+    let (turns, told) = load::versus(&versus, &mut tell_turn);
+    let checked = if arguments.check { Some(check_exact(arguments)) } else { None };
+    if arguments.json {
+        let mut report = load::report(&turns, &names, &told);
+        report["exact"] = serde_json::to_value(
+            checked.as_ref().map(|rounds| rounds.as_ref().map_err(|error| format!("{error:#}"))),
+        )?;
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        for (name, told) in names.iter().zip(&told) {
+            println!("{name}: {told}");
+        }
+        println!("\n{}", load::table(&turns, &names));
+    }
+    let rounds = checked.transpose()?.unwrap_or_default();
+    Ok(rounds.iter().map(|round| round.mixed_up).sum())
+}
+
+/// Every answer of `motley serve --exact` under load against the one it gives alone.
+fn check_exact(arguments: &LoadArguments) -> Result<Vec<load::Figures>> {
+    eprintln!("exact: every answer alone, then all together");
+    let server = Running::start(arguments.ours(true)?.start())?;
+    load_rounds(arguments, &arguments.target_at(&server.address))
+}
+
+fn tell_turn(turn: &load::Turn) {
+    let load::Turn { server, round, streams, load, others_cpu_s, figures, failed } = turn;
+    let told = match (figures, failed) {
+        (Some(figures), _) => format!(
+            "{:.1} tokens/s, first token {:.0} ms",
+            figures.tokens_per_s, figures.ttft_ms_p50
+        ),
+        (None, why) => format!("failed: {}", why.as_deref().unwrap_or_default()),
+    };
+    eprintln!(
+        "round {round}, {streams} streams, {server}: {told} (load {load:.2}, others {others_cpu_s:.2} s)"
+    );
+}
+
+fn soak_serve(arguments: &SoakServeArguments) -> Result<()> {
+    let soaked = capped::serve_soak(&arguments.soak()?, &mut |line| eprintln!("{line}"))?;
+    println!("{}", serde_json::to_string_pretty(&soaked)?);
+    soaked.verdict()
 }
 
 /// One line for a person on stderr, the path alone on stdout.

@@ -1,6 +1,6 @@
 // Drives the page at `/` in headless Chromium: a message is sent, its answer streams,
-// the heat map changes. Called by page.rs with the module to load, the browser, the URL
-// and where to put screenshots.
+// the heat map changes and shows where each expert is. Called by page.rs with the module to
+// load, the browser, the URL and where to put screenshots.
 const [module, browserPath, url, shots] = process.argv.slice(2);
 const { chromium } = await import(module);
 const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
@@ -25,6 +25,18 @@ for (const colorScheme of ["light", "dark"]) {
   await longer((await page.textContent(".assistant")).length + 60);
   await page.waitForTimeout(1500);
   if (before === (await heat())) throw new Error("the heat map did not change");
+  // Some experts are in memory and some on disk; a full square and a dot differ at their corner.
+  const seen = await page.evaluate(async () => {
+    const room = await (await fetch("/motley/room")).json();
+    const canvas = document.getElementById("heat"), paint = canvas.getContext("2d");
+    const cell = canvas.width / room.experts;
+    const painted = (x, y) => paint.getImageData(x * cell, y * cell, 1, 1).data[3] > 0;
+    const corners = room.layers.flatMap((_, y) => [...Array(room.experts).keys()].map(x => painted(x, y)));
+    return { where: document.getElementById("where").textContent, squares: corners.filter(Boolean).length, all: corners.length };
+  });
+  const [inMemory, inAll] = seen.where.match(/^(\d+) of (\d+) in memory$/).slice(1).map(Number);
+  if (inAll !== seen.all || inMemory !== seen.squares || !(0 < inMemory && inMemory < inAll))
+    throw new Error("the map and its legend disagree: " + JSON.stringify(seen));
   await page.screenshot({ path: `${shots}/page-${colorScheme}.png` });
   await page.click("#new");
   if (await page.locator(".turn").count()) throw new Error("a new chat is not empty");

@@ -12,7 +12,8 @@ use xtask::synth::Arch;
 fn the_page_chats_and_shows_its_experts() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let Some((module, browser)) = browser() else { return };
-    let server = Server::start(&model, &["--context", "4096"]);
+    let memory = memory_for_half(&model).to_string();
+    let server = Server::start(&model, &["--context", "4096", "--memory", &memory]);
     let shots = std::env::var_os("MOTLEY_SHOTS").map(PathBuf::from);
     let folder = tempfile::tempdir().expect("a folder");
     let output = Command::new("node")
@@ -24,6 +25,14 @@ fn the_page_chats_and_shows_its_experts() {
         .expect("node starts");
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("page ok"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A budget in which about half of all experts stay.
+fn memory_for_half(model: &Path) -> u64 {
+    let (spec, _) = motley_model::ModelSpec::open(model).expect("a model");
+    let shape = motley_plan::budget::SessionShape { context_tokens: 4096, chunk_tokens: 512 };
+    let budget = motley_plan::budget::Budget::of(&spec, shape);
+    budget.smallest_bytes() + u64::from(budget.experts / 2) * budget.slot_bytes
 }
 
 /// The module that drives a browser, and the browser.

@@ -2,13 +2,10 @@
 //! with minijinja. Templates come from model files: rendering is bounded and an
 //! error is a message, never a panic.
 
-use minijinja::syntax::SyntaxConfig;
+use crate::template;
 use minijinja::value::Serde;
-use minijinja::{Environment, ErrorKind, Value, context};
+use minijinja::{Value, context};
 use serde::{Deserialize, Serialize};
-
-/// Instructions a template may spend; the longest real ones stay far below.
-const RENDER_FUEL: u64 = 5_000_000;
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,12 +61,9 @@ pub(crate) fn render_chat(
     begin_text: &str,
     end_text: &str,
 ) -> Result<String, ChatError> {
-    let mut environment = Environment::new();
-    environment.set_fuel(Some(RENDER_FUEL));
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    environment.add_function("raise_exception", raise_exception);
-    environment.add_template("chat", template)?;
+    let mut environment = template::environment()?;
+    let source = template::source(template);
+    environment.add_template("chat", &source)?;
     let rendered = environment.get_template("chat")?.render(context! {
         add_generation_prompt => true,
         bos_token => begin_text,
@@ -77,10 +71,6 @@ pub(crate) fn render_chat(
         ..Value::from(Serde(conversation))
     })?;
     Ok(rendered)
-}
-
-fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
-    Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
 }
 
 #[cfg(test)]

@@ -241,6 +241,11 @@ impl Engine {
         Grammar::new(&self.model, gbnf)
     }
 
+    /// Whether a sequence's memory can be cut at any position.
+    pub(crate) fn keeps_every_position(&self) -> bool {
+        self.model.keeps_every_position()
+    }
+
     /// A context whose blocks run on `drive`.
     pub(crate) fn context(
         &self,
@@ -259,7 +264,8 @@ impl Engine {
     ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
         let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
         let streaming = if streamed { Some(self.streaming(shape)?) } else { None };
-        let figures = Arc::<SharedFigures>::default();
+        let presence = streaming.as_ref().map(|streaming| streaming.experts.presence());
+        let figures = Arc::new(SharedFigures::new(presence));
         let helper = self.helper.as_ref().map(|make| make());
         let drive = Drive::new(streaming, watcher, Arc::clone(&figures)).with_helper(helper);
         Ok((drive, figures))

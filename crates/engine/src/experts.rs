@@ -2,6 +2,7 @@
 //! what the drive loop says; chooses nothing.
 
 use crate::gates::GatesError;
+use crate::presence::Presence;
 use crate::streaming::StreamingOptions;
 use motley_model::{LayerExperts, Matrix, ModelSpec, Part};
 use motley_store::{
@@ -53,6 +54,8 @@ pub(crate) struct Experts {
     probed: Counters,
     disk: Measured,
     filled: HashMap<ExpertKey, FilledExpert>,
+    /// The keys of `filled`, for others to read.
+    presence: Arc<Presence>,
 }
 
 impl Experts {
@@ -79,7 +82,13 @@ impl Experts {
             Some(plan) => faulty(choice.reader, &files, plan)?,
         };
         let probed = reader.counters();
-        Ok(Self { layers, arenas, reader, probed, disk, filled: HashMap::new() })
+        let presence = Arc::new(Presence::new(layers.len(), spec.experts as usize));
+        Ok(Self { layers, arenas, reader, probed, disk, filled: HashMap::new(), presence })
+    }
+
+    /// Which experts are in memory, readable while it changes.
+    pub(crate) fn presence(&self) -> Arc<Presence> {
+        Arc::clone(&self.presence)
     }
 
     /// Starts reading an expert; `false` when no slot is free or the model has no such expert.
@@ -121,6 +130,7 @@ impl Experts {
     /// Gives an expert's slots back (once nobody computes with them).
     pub(crate) fn release(&mut self, key: ExpertKey) {
         self.filled.remove(&key);
+        self.presence.set(key, false);
     }
 
     /// Lets `slots` be used from now on. Of fewer slots, what stays moves down first, so
@@ -163,6 +173,7 @@ impl Experts {
         let error = match completion.outcome {
             Ok(filled) => {
                 self.filled.insert(key, filled);
+                self.presence.set(key, true);
                 None
             }
             Err(failed) => Some(failed.error.to_string()),

@@ -2,11 +2,12 @@
 //! nothing.
 
 use crate::foresight::Foreseen;
+use crate::presence::Presence;
 use motley_sched::Phase;
 use motley_sched::scheduler::Counts;
 use motley_store::Counters;
 use motley_trace::PhaseRecord;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Figures of a streaming session so far.
@@ -52,16 +53,29 @@ pub struct BlockSums {
 
 /// The sums, shared between a session and its drive loop.
 #[derive(Debug, Default)]
-pub(crate) struct SharedFigures(Mutex<BlockSums>);
+pub(crate) struct SharedFigures {
+    sums: Mutex<BlockSums>,
+    presence: Option<Arc<Presence>>,
+}
 
 impl SharedFigures {
+    /// Nothing counted yet; `presence` when experts are read on demand.
+    pub(crate) fn new(presence: Option<Arc<Presence>>) -> Self {
+        Self { sums: Mutex::default(), presence }
+    }
+
     pub(crate) fn get(&self) -> BlockSums {
-        *self.0.lock().expect("no panic holds this lock")
+        *self.sums.lock().expect("no panic holds this lock")
+    }
+
+    /// Which experts are in memory; `None` when all are.
+    pub(crate) fn presence(&self) -> Option<Arc<Presence>> {
+        self.presence.clone()
     }
 
     /// Adds one block of `phase`.
     pub(crate) fn add(&self, phase: Phase, added: &PhaseRecord, stream: Option<StreamFigures>) {
-        let mut sums = self.0.lock().expect("no panic holds this lock");
+        let mut sums = self.sums.lock().expect("no panic holds this lock");
         let sum = match phase {
             Phase::Prefill => &mut sums.prefill,
             Phase::Decode => &mut sums.decode,

@@ -11,12 +11,13 @@
 //! * [`helper`]: a unit beside the CPU that takes blocks; `npu`: one (feature `npu`).
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
+//! * [`presence`]: which of them are in memory, for others to read.
 //! * [`figures`]: what blocks took and read.
 //! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
 //! * [`pressure`]: the machine's memory, before and while it runs.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain.
-//! * [`chat`]: the model's own chat template.
+//! * [`chat`]: the model's own chat template; `template`: what it expects of Python.
 //! * [`text`]: tokens to text as they arrive.
 //! * [`eval`]: perplexity and multiple choice, with intervals.
 
@@ -36,11 +37,13 @@ mod gates;
 pub mod helper;
 #[cfg(feature = "npu")]
 pub mod npu;
+pub mod presence;
 pub mod pressure;
 pub mod routing;
 pub mod sampling;
 pub mod session;
 pub mod streaming;
+mod template;
 pub mod text;
 pub mod tune;
 

@@ -42,6 +42,16 @@ fn start(engine: &Arc<Engine>, exact: bool) -> Batching {
     Batching::start(Arc::clone(engine), &options, None).unwrap()
 }
 
+fn start_own_caches(engine: &Arc<Engine>) -> Batching {
+    let options = BatchOptions {
+        context_tokens: 4096,
+        sequences: 8,
+        own_caches: true,
+        ..BatchOptions::default()
+    };
+    Batching::start(Arc::clone(engine), &options, None).unwrap()
+}
+
 fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
     Ask {
         prompt: engine.tokenize(prompt),
@@ -102,24 +112,32 @@ fn exact_streams_say_what_sessions_say() {
 }
 
 #[test]
-fn shared_streams_differ_from_sessions_by_rounding_only() {
+fn streams_computed_together_differ_from_sessions_by_rounding_only() {
     let Some(engine) = engine() else { return };
-    let together = answers(&start(&engine, false), 12);
-    let equal = PROMPTS.iter().zip(&together).filter(|(p, t)| alone(&engine, p, 12) == **t).count();
-    println!("{equal} of {} texts equal", PROMPTS.len());
-    assert!(equal * 2 >= PROMPTS.len(), "{together:?}");
+    for batching in [start(&engine, false), start_own_caches(&engine)] {
+        let together = answers(&batching, 12);
+        let pairs = PROMPTS.iter().zip(&together);
+        let equal = pairs.filter(|(p, t)| alone(&engine, p, 12) == **t).count();
+        println!("{equal} of {} texts equal", PROMPTS.len());
+        assert!(equal * 2 >= PROMPTS.len(), "{together:?}");
+    }
 }
 
 #[test]
 fn a_prefix_is_reused_and_the_answer_stays() {
     let Some(engine) = engine() else { return };
-    let batching = start(&engine, false);
+    for batching in [start(&engine, false), start_own_caches(&engine)] {
+        reuses_a_prefix(&engine, &batching);
+    }
+}
+
+fn reuses_a_prefix(engine: &Engine, batching: &Batching) {
     let prompt =
         "You are a helpful assistant who answers briefly and to the point, in one short sentence. "
             .repeat(3)
             + "The chemical symbol for gold is";
-    let (first, _, none) = read(batching.submit(ask(&engine, &prompt, 8)).unwrap());
-    let (second, _, reused) = read(batching.submit(ask(&engine, &prompt, 8)).unwrap());
+    let (first, _, none) = read(batching.submit(ask(engine, &prompt, 8)).unwrap());
+    let (second, _, reused) = read(batching.submit(ask(engine, &prompt, 8)).unwrap());
     assert_eq!(none, 0);
     assert_eq!(reused, engine.tokenize(&prompt).len() - 1);
     assert_eq!(first, second);

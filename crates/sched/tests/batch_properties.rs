@@ -34,7 +34,8 @@ fn asked(longest: usize) -> impl Strategy<Value = Asked> {
 
 fn limits() -> impl Strategy<Value = Limits> {
     let sharing = prop_oneof![
-        3 => Just(Sharing::Prefixes), 1 => Just(Sharing::Cells), 1 => Just(Sharing::Nothing)
+        3 => Just(Sharing::Prefixes), 1 => Just(Sharing::Cells), 1 => Just(Sharing::Nothing),
+        3 => Just(Sharing::Parts)
     ];
     (1_u16..6, 100_u32..200, 1_u32..40, 1_u32..16, sharing).prop_map(
         |(sequences, cells, step_tokens, prefill_beside_decode, sharing)| Limits {
@@ -63,6 +64,11 @@ impl Cache {
                 Change::Copy { from, to, tokens } => {
                     let prefix = self.sequences[&from][..tokens as usize].to_vec();
                     assert!(self.sequences.insert(to, prefix).is_none_or(|old| old.is_empty()));
+                }
+                Change::Cut { sequence, tokens } => {
+                    let held = self.sequences.get_mut(&sequence).expect("it holds a prefix");
+                    assert!(held.len() >= tokens as usize);
+                    held.truncate(tokens as usize);
                 }
             }
         }
@@ -119,6 +125,11 @@ impl World {
         self.cache.apply(&step, &self.planner);
         assert!(self.cache.cells() <= self.limits.cells as usize, "cells over budget");
         assert_eq!(self.cache.cells(), self.planner.figures().cells_used as usize);
+        if self.limits.sharing == Sharing::Parts {
+            let longest = self.planner.longest() as usize;
+            assert!(self.cache.sequences.values().all(|held| held.len() <= longest));
+            assert!(step.parts.is_sorted_by_key(|part| part.sequence));
+        }
         for part in step.parts.iter().filter(|part| part.samples) {
             let asked = &self.asked[part.request.0 as usize];
             let answer = self.answers.get_mut(&part.request).expect("only known requests run");
@@ -260,4 +271,43 @@ fn streams_that_share_nothing_run_in_their_own_chunks() {
     assert_eq!(chunks[1], [(0, 44)]);
     assert_eq!(chunks[2], [(1, 256)]);
     assert_eq!(chunks[3], [(1, 44)]);
+}
+
+#[test]
+fn with_own_parts_prompts_are_cut_to_one_length() {
+    let mut planner = Planner::new(Limits { sharing: Sharing::Parts, ..ROOMY });
+    assert_eq!(planner.longest(), 512);
+    for (request, tokens) in [(0, 17), (1, 14), (2, 15)] {
+        let tokens = 1000 * request..1000 * request + tokens;
+        planner.submit(RequestId(request as u64), prompt(tokens)).unwrap();
+    }
+    let lengths = |step: &Step| step.parts.iter().map(|part| part.tokens).collect::<Vec<_>>();
+    assert_eq!(lengths(&planner.plan()), [14, 14, 14]);
+    planner.on_token(RequestId(1), 7);
+    assert_eq!(lengths(&planner.plan()), [3, 1, 1], "the last one need not wait for anyone");
+}
+
+#[test]
+fn with_own_parts_a_long_prompt_does_not_crawl_behind_short_ones() {
+    let mut planner = Planner::new(Limits { sharing: Sharing::Parts, ..ROOMY });
+    planner.submit(RequestId(0), prompt(0..400)).unwrap();
+    planner.submit(RequestId(1), prompt(1000..1002)).unwrap();
+    let tokens: Vec<u32> = planner.plan().parts.iter().map(|part| part.tokens).collect();
+    assert_eq!(tokens, [100, 2]);
+}
+
+#[test]
+fn with_own_parts_a_chat_goes_on_where_its_beginning_is() {
+    let mut planner = Planner::new(Limits { sharing: Sharing::Parts, ..ROOMY });
+    for request in 0..3 {
+        let first = 1000 * request;
+        planner.submit(RequestId(request as u64), prompt(first..first + 40)).unwrap();
+    }
+    planner.plan();
+    (0..3).for_each(|request| assert!(planner.finish(RequestId(request), true)));
+    planner.submit(RequestId(9), prompt(1000..1060)).unwrap();
+    let step = planner.plan();
+    assert_eq!(step.changes, [Change::Cut { sequence: 1, tokens: 40 }]);
+    assert_eq!((step.parts[0].sequence, step.parts[0].first, step.parts[0].tokens), (1, 40, 20));
+    assert_eq!(planner.figures().reused_tokens, 40);
 }

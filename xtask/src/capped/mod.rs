@@ -7,13 +7,16 @@
 //! * `tally`: many runs as a table.
 //! * `sweep`: a run without flags against hand-picked ones.
 //! * `soak`: one long run beside a neighbour that takes memory.
+//! * `serving`: a server under load for long.
 
 mod cage;
+mod serving;
 mod soak;
 mod sweep;
 mod tally;
 mod way;
 
+pub use serving::{ServeSoak, ServeSoaked, serve_soak};
 pub use soak::{Soak, Soaked, soak, take_memory};
 pub use sweep::{Sweep, sweep};
 pub use tally::table;

@@ -22,6 +22,11 @@ pub(crate) struct Serve {
     /// Answers computed at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) streams: u16,
+    /// Give each stream a KV cache of its own of so many tokens, in place of a share of
+    /// --context: faster with many streams, and none can get longer
+    #[arg(long, value_name = "TOKENS", conflicts_with = "context",
+          value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
+    pub(crate) stream_context: Option<u32>,
     /// Requests that may wait; more get 429
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) queue: u32,
@@ -33,6 +38,14 @@ pub(crate) struct Serve {
     pub(crate) safety: SafetyArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+}
+
+impl Serve {
+    /// How the model is loaded, with the KV cells of all streams as its context.
+    pub(crate) fn loading(&self) -> LoadArgs {
+        let own = self.stream_context.map(|each| each.saturating_mul(u32::from(self.streams)));
+        LoadArgs { context: own.unwrap_or(self.load.context), ..self.load.clone() }
+    }
 }
 
 /// Who may do what.

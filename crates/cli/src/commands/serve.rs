@@ -15,7 +15,7 @@ const TALKING_THREADS: usize = 2;
 /// Runs the command.
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let settings = settled(&serve.load, &serve.model, global)?;
+    let settings = settled(&serve.loading(), &serve.model, global)?;
     let engine = Arc::new(load(runtime, &serve.model, &settings, global)?);
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
@@ -47,6 +47,7 @@ fn batch_options(serve: &Serve, load: &LoadArgs) -> BatchOptions {
         step_tokens: load.chunk_tokens(),
         prefill_beside_decode: serve.prefill_beside,
         waiting: serve.queue as usize,
+        own_caches: serve.stream_context.is_some(),
         exact: load.exact,
     }
 }

@@ -19,6 +19,7 @@ pub use motley_sched::batch::Refused;
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 
 use crate::figures::StreamFigures;
+use crate::presence::Presence;
 use crate::routing::RoutingWatcher;
 use crate::{Engine, SessionError};
 use motley_ggml::SeamCounts;
@@ -43,6 +44,10 @@ pub struct BatchOptions {
     pub prefill_beside_decode: u32,
     /// Most requests that wait for a sequence.
     pub waiting: usize,
+    /// Each stream has an equal part of the cache to itself instead of a share of one:
+    /// attention then looks at its own tokens only, which pays with many streams, and no
+    /// stream can get longer than its part. Models whose memory cannot be cut share one.
+    pub own_caches: bool,
     /// Each stream's tokens equal those of a session by itself.
     pub exact: bool,
 }
@@ -55,6 +60,7 @@ impl Default for BatchOptions {
             step_tokens: 512,
             prefill_beside_decode: 128,
             waiting: 128,
+            own_caches: false,
             exact: false,
         }
     }
@@ -107,6 +113,7 @@ pub struct Batching {
     engine: Arc<Engine>,
     options: BatchOptions,
     longest: u32,
+    presence: Option<Arc<Presence>>,
 }
 
 /// A request on its way to the thread.
@@ -136,9 +143,9 @@ impl Batching {
         let (sender, receiver) = mpsc::channel(options.waiting.max(1));
         let shared = Arc::new(Shared::default());
         let worker = Worker::new(&engine, options, watcher, Arc::clone(&shared))?;
-        let longest = worker.longest();
+        let (longest, presence) = (worker.longest(), worker.presence());
         std::thread::spawn(move || worker.run(receiver));
-        Ok(Self { requests: sender, shared, engine, options: *options, longest })
+        Ok(Self { requests: sender, shared, engine, options: *options, longest, presence })
     }
 
     /// Takes a request in. Its events arrive at the receiver; dropping the receiver
@@ -184,6 +191,11 @@ impl Batching {
         let mut figures = *self.shared.figures.lock().expect("no panic holds this lock");
         figures.planner.waiting = self.shared.waiting.load(Relaxed);
         figures
+    }
+
+    /// Which experts are in memory; `None` when all are.
+    pub fn presence(&self) -> Option<&Presence> {
+        self.presence.as_deref()
     }
 
     fn check(&self, ask: &Ask) -> Result<(), batch::Refused> {

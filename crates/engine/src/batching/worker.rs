@@ -4,6 +4,7 @@
 use super::stream::{Event, Next, Reason, Stream};
 use super::{BatchFigures, BatchOptions, Incoming, Shared};
 use crate::figures::SharedFigures;
+use crate::presence::Presence;
 use crate::routing::RoutingWatcher;
 use crate::session::chunk_for;
 use crate::{Engine, SessionError};
@@ -35,22 +36,18 @@ impl Worker {
         shared: Arc<Shared>,
     ) -> Result<Self, SessionError> {
         let step_tokens = options.step_tokens.max(u32::from(options.sequences));
+        let sharing = sharing(options, engine.keeps_every_position());
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
             batch_tokens: step_tokens.min(options.context_tokens),
             sequences: u32::from(options.sequences),
-            unified: !options.exact,
+            unified: matches!(sharing, Sharing::Prefixes | Sharing::Cells),
             precise_attention: false,
         };
         let counted =
             SessionShape { context_tokens: shape.context_tokens, chunk_tokens: shape.batch_tokens };
         let (drive, blocks) = engine.drive(counted, watcher)?;
         let context = engine.context(&shape, drive)?;
-        let sharing = match (options.exact, context.model().keeps_every_position()) {
-            (true, _) => Sharing::Nothing,
-            (false, true) => Sharing::Prefixes,
-            (false, false) => Sharing::Cells,
-        };
         let planner = Planner::new(Limits {
             sequences: options.sequences,
             cells: options.context_tokens,
@@ -73,6 +70,11 @@ impl Worker {
 
     pub(super) fn longest(&self) -> u32 {
         self.planner.longest()
+    }
+
+    /// Which experts are in memory; `None` when all are.
+    pub(super) fn presence(&self) -> Option<Arc<Presence>> {
+        self.blocks.presence()
     }
 
     /// Works until no more requests can come and all are answered.
@@ -143,6 +145,9 @@ impl Worker {
             Change::Drop { sequence } => drop(self.context.truncate(i32::from(sequence), 0)),
             Change::Copy { from, to, tokens } => {
                 self.context.copy_prefix(i32::from(from), i32::from(to), tokens as i32);
+            }
+            Change::Cut { sequence, tokens } => {
+                let _ = self.context.truncate(i32::from(sequence), tokens as i32);
             }
         }
     }
@@ -238,5 +243,15 @@ impl Worker {
         self.figures.seam = self.context.seam_counts();
         self.figures.stream = self.blocks.get().stream;
         *self.shared.figures.lock().expect("no panic holds this lock") = self.figures;
+    }
+}
+
+/// How streams share the cache.
+fn sharing(options: &BatchOptions, keeps_every_position: bool) -> Sharing {
+    match (options.exact, keeps_every_position, options.own_caches) {
+        (true, _, _) => Sharing::Nothing,
+        (false, false, _) => Sharing::Cells,
+        (false, true, true) => Sharing::Parts,
+        (false, true, false) => Sharing::Prefixes,
     }
 }

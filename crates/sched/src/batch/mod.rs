@@ -17,6 +17,9 @@
 //!   therefore always ends, and then the next is the oldest.
 //! * A prompt begins with the longest prefix any other sequence has computed. While an
 //!   older one is computing a prefix both share, the younger waits and copies it.
+//! * With [`Sharing::Parts`] a prompt goes where its own beginning is kept, or else beside
+//!   those that run, and prompts of a step are cut to one length: llama.cpp computes
+//!   neighbouring sequences of equal length together and every other run by itself.
 
 mod cells;
 mod planner;
@@ -52,6 +55,9 @@ pub enum Sharing {
     Prefixes,
     /// One cache for all; prefixes cannot be cut out of this model's memory.
     Cells,
+    /// Each sequence has its own equal part of the cells, and all are computed together:
+    /// attention looks at a sequence's own cells only, and so does the search for prefixes.
+    Parts,
     /// Each sequence has its own equal part of the cells, and its prompt is computed
     /// in whole chunks of the length it came with: what one stream computes does not
     /// depend on the others.
@@ -104,6 +110,13 @@ pub enum Change {
         /// Sequence that gets them.
         to: u16,
         /// How many.
+        tokens: u32,
+    },
+    /// Forget all of a sequence but its first `tokens` tokens.
+    Cut {
+        /// Sequence.
+        sequence: u16,
+        /// How many stay.
         tokens: u32,
     },
 }

@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 /// Shorter prefixes are computed again sooner than copied or waited for.
 const PREFIX_TOKENS_MIN: usize = 16;
 
+/// The oldest prompt gets at least one part in so many of what a step could give it.
+const LONG_PROMPT_SHARE: u32 = 4;
+
 /// Plans the steps of one context. Keeps the tokens of every sequence.
 #[derive(Debug, Clone)]
 pub struct Planner {
@@ -70,7 +73,9 @@ impl Planner {
     /// The longest a sequence may get: prompt and answer.
     pub fn longest(&self) -> u32 {
         match self.limits.sharing {
-            Sharing::Nothing => self.limits.cells / u32::from(self.limits.sequences.max(1)),
+            Sharing::Parts | Sharing::Nothing => {
+                self.limits.cells / u32::from(self.limits.sequences.max(1))
+            }
             Sharing::Prefixes | Sharing::Cells => self.limits.cells,
         }
     }
@@ -98,6 +103,9 @@ impl Planner {
         let mut parts = Vec::new();
         self.plan_decodes(&mut parts);
         self.plan_prompts(&mut parts);
+        if self.limits.sharing == Sharing::Parts {
+            parts.sort_unstable_by_key(|part| part.sequence);
+        }
         Step { changes: std::mem::take(&mut self.changes), parts }
     }
 
@@ -124,7 +132,7 @@ impl Planner {
         let Some(at) = self.find(request) else { return false };
         self.clock += 1;
         let used = self.clock;
-        let keeps = keep && self.limits.sharing == Sharing::Prefixes;
+        let keeps = keep && matches!(self.limits.sharing, Sharing::Prefixes | Sharing::Parts);
         match &mut self.sequences[at] {
             Some(sequence) if keeps && sequence.cells.len() >= PREFIX_TOKENS_MIN => {
                 sequence.tokens.truncate(sequence.cells.len());
@@ -168,18 +176,60 @@ impl Planner {
             if needed > self.limits.cells && !alone {
                 return;
             }
-            let Some(at) = self.empty_sequence() else { return };
+            let parts = self.limits.sharing == Sharing::Parts;
+            let place = if parts { self.own_place() } else { self.empty_sequence() };
+            let Some(at) = place else { return };
             let Some(waiting) = self.waiting.pop_front() else { return };
             self.clock += 1;
             let age = waiting.age.unwrap_or(self.clock);
+            let cells = self.own_prefix(at, &waiting.tokens);
             self.sequences[at] = Some(Sequence {
                 role: Role::Active { request: waiting.request, age },
+                begun: !cells.is_empty(),
                 tokens: waiting.tokens,
-                cells: Vec::new(),
+                cells,
                 chunk_tokens: waiting.chunk_tokens.max(1),
-                begun: false,
             });
         }
+    }
+
+    /// With own parts: the sequence that has computed most of the next prompt; else the
+    /// first that is free, beside those that run.
+    fn own_place(&self) -> Option<usize> {
+        let tokens = &self.waiting.front()?.tokens;
+        let free = || {
+            let active = |s: &Sequence| s.age().is_some();
+            let all = self.sequences.iter().enumerate();
+            all.filter(move |(_, sequence)| !sequence.as_ref().is_some_and(active))
+        };
+        let known = free().filter_map(|(at, kept)| {
+            let known = kept.as_ref()?.computed_prefix(&tokens[..tokens.len() - 1]);
+            (known >= PREFIX_TOKENS_MIN).then_some((known, std::cmp::Reverse(at)))
+        });
+        let alone = self.active().next().is_none();
+        let idle_longest = |&(_, sequence): &(usize, &Option<Sequence>)| match sequence {
+            Some(Sequence { role: Role::Kept { used }, .. }) if alone => *used,
+            _ => 0,
+        };
+        known
+            .max()
+            .map(|(_, std::cmp::Reverse(at))| at)
+            .or_else(|| free().min_by_key(idle_longest).map(|(at, _)| at))
+    }
+
+    /// Cells of what the sequence at `at` has computed of `tokens`; the rest is given back.
+    fn own_prefix(&mut self, at: usize, tokens: &[i32]) -> Vec<u32> {
+        let Some(kept) = &self.sequences[at] else { return Vec::new() };
+        let known = kept.computed_prefix(&tokens[..tokens.len() - 1]);
+        if known < PREFIX_TOKENS_MIN {
+            self.forget(at);
+            return Vec::new();
+        }
+        let Some(mut kept) = self.sequences[at].take() else { return Vec::new() };
+        kept.cells.drain(known..).for_each(|cell| self.cells.give(cell));
+        self.changes.push(Change::Cut { sequence: at as u16, tokens: known as u32 });
+        self.figures.reused_tokens += known as u64;
+        kept.cells
     }
 
     /// Cells that active sequences hold or are sure to need.
@@ -210,23 +260,38 @@ impl Planner {
             false => self.limits.prefill_beside_decode,
         };
         left = left.min(self.limits.step_tokens.saturating_sub(parts.len() as u32));
+        let even = self.even_length(left);
         for at in self.oldest_first() {
-            let prompt = |s: &Sequence| s.age().is_some() && s.pending() > 0 && !s.decodes();
             if left == 0
-                || !self.sequences[at].as_ref().is_some_and(prompt)
+                || !self.sequences[at].as_ref().is_some_and(Sequence::is_prompt)
                 || !self.begin(at, parts)
             {
                 continue;
             }
             let Some(sequence) = &self.sequences[at] else { continue };
             let whole = self.limits.sharing == Sharing::Nothing;
-            let most = if whole { sequence.chunk_tokens } else { left };
+            let most = if whole { sequence.chunk_tokens } else { left.min(even) };
             let tokens = self.make_room(at, sequence.pending().min(most), parts);
             if tokens > 0 {
                 self.compute(at, tokens, parts);
             }
             left = if whole { 0 } else { left - tokens };
         }
+    }
+
+    /// Most tokens a prompt takes of a step with `left` tokens. With own parts that is what
+    /// the shortest has left, so that all are computed together, but never so little that a
+    /// long one crawls behind short ones.
+    fn even_length(&self, left: u32) -> u32 {
+        if self.limits.sharing != Sharing::Parts {
+            return left;
+        }
+        let prompts = || self.active().filter(|(_, sequence)| sequence.is_prompt());
+        let oldest = prompts().min_by_key(|(_, sequence)| sequence.age());
+        let shortest = prompts().map(|(_, sequence)| sequence.pending()).min().unwrap_or(left);
+        let share = left / (prompts().count().max(1) as u32);
+        let wanted = oldest.map_or(left, |(_, sequence)| sequence.pending().min(left));
+        shortest.min(share).max(wanted.div_ceil(LONG_PROMPT_SHARE))
     }
 
     /// Finds the longest prefix computed before this step for a sequence that has not

@@ -36,6 +36,11 @@ impl Sequence {
         self.pending() == 1 && !self.cells.is_empty()
     }
 
+    /// Whether it has tokens of its prompt to compute.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.age().is_some() && self.pending() > 0 && !self.decodes()
+    }
+
     /// Computed tokens it shares with the beginning of `tokens`.
     pub(super) fn computed_prefix(&self, tokens: &[i32]) -> usize {
         common(&self.tokens[..self.cells.len()], tokens)

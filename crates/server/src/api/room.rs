@@ -3,6 +3,7 @@
 use crate::app::App;
 use axum::Json;
 use axum::extract::State;
+use motley_engine::presence::Presence;
 use motley_model::Sizes;
 use serde::Serialize;
 use std::sync::Arc;
@@ -19,6 +20,10 @@ pub(crate) struct Room {
     layers: Vec<Layer>,
     /// Where expert bytes are: `memory` all of them, `disk` read when needed.
     experts_in: &'static str,
+    /// Experts in memory now, of all layers.
+    experts_in_memory: usize,
+    /// Experts of all layers.
+    experts_in_all: usize,
     /// Experts routed to, and those of them that were in memory; when read from disk.
     lookups: Option<u64>,
     hits: Option<u64>,
@@ -39,11 +44,14 @@ pub(crate) struct Room {
     busy_us: u64,
 }
 
-/// One layer: how often each expert was chosen.
+/// One layer: how often each expert was chosen, and where it is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Layer {
     layer: usize,
     counts: Vec<u64>,
+    /// A character per expert: `1` in memory, `0` on disk. Absent when all are in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_memory: Option<String>,
 }
 
 /// What the machine room shows.
@@ -54,13 +62,19 @@ pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
     let spec = engine.spec();
     let has_experts = |layer: usize| spec.layers.get(layer).is_some_and(Option::is_some);
     let rows = app.heat.rows().into_iter().filter(|(layer, _)| has_experts(*layer));
+    let presence = app.batching.presence();
+    let layer =
+        |(layer, counts)| Layer { layer, counts, in_memory: presence.map(|p| bits(p, layer)) };
+    let in_all = spec.expert_layers().count() * spec.experts as usize;
     let planner = figures.planner;
     Json(Room {
         model: app.options.model_name.clone(),
         experts: spec.experts,
         experts_per_token: spec.used,
-        layers: rows.map(|(layer, counts)| Layer { layer, counts }).collect(),
-        experts_in: if figures.stream.is_some() { "disk" } else { "memory" },
+        layers: rows.map(layer).collect(),
+        experts_in: if presence.is_some() { "disk" } else { "memory" },
+        experts_in_memory: presence.map_or(in_all, Presence::count),
+        experts_in_all: in_all,
         lookups: figures.stream.map(|stream| stream.counts.lookups),
         hits: figures.stream.map(|stream| stream.counts.hits + stream.counts.guessed_hits),
         read_bytes: figures.stream.map(|stream| stream.disk.bytes),
@@ -79,6 +93,10 @@ pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
         steps: figures.steps,
         busy_us: figures.busy.as_micros() as u64,
     })
+}
+
+fn bits(presence: &Presence, layer: usize) -> String {
+    presence.layer(layer).map(|here| if here { '1' } else { '0' }).collect()
 }
 
 /// Memory of this process, where the system tells it.

@@ -23,8 +23,10 @@ const COMPLETION_TOKENS: u32 = 16;
 
 /// A request, checked and ready.
 pub(crate) struct Prepared {
-    /// One per answer.
+    /// One per answer, prompt by prompt.
     pub(crate) asks: Vec<Ask>,
+    /// Answers to each prompt.
+    pub(crate) choices: usize,
     pub(crate) format: Format,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
@@ -93,7 +95,8 @@ pub(crate) fn completion(app: &App, request: &CompletionRequest) -> Result<Prepa
 }
 
 fn prepared(asks: Vec<Ask>, format: Format, checked: &Checked, echo: Vec<String>) -> Prepared {
-    Prepared { asks, format, stream: checked.stream, include_usage: checked.include_usage, echo }
+    let Checked { choices, stream, include_usage, .. } = *checked;
+    Prepared { asks, choices: choices as usize, format, stream, include_usage, echo }
 }
 
 fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<(Vec<i32>, String)>, ApiError> {

@@ -11,7 +11,7 @@ pub(crate) use completion::CompletionTeller;
 use crate::app::App;
 use crate::asking::Prepared;
 use crate::error::ApiError;
-use crate::wire::{Usage, UsageDetails};
+use crate::wire::Usage;
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -47,9 +47,9 @@ pub(crate) async fn answer<T: Teller>(
     teller: T,
     started: Instant,
 ) -> Result<Response, ApiError> {
-    let (streams, include_usage) = (prepared.stream, prepared.include_usage);
+    let Prepared { stream: streams, include_usage, choices, .. } = prepared;
     let events = submit(&app, prepared)?;
-    let telling = Telling { app, events, usage: Usage::default(), started, begun: false };
+    let telling = Telling { app, events, choices, usage: Usage::default(), started, begun: false };
     if !streams {
         return telling.collect(teller).await;
     }
@@ -93,6 +93,8 @@ fn until_end(events: Events) -> Events {
 struct Telling {
     app: Arc<App>,
     events: Events,
+    /// Answers to each prompt.
+    choices: usize,
     usage: Usage,
     started: Instant,
     begun: bool,
@@ -109,7 +111,10 @@ impl Telling {
             self.app.metrics.first_token(self.started.elapsed());
         }
         match &event {
-            Event::Done(done) => count(&mut self.usage, index, done),
+            Event::Done(done) => {
+                let first = index.is_multiple_of(self.choices.max(1));
+                count(&mut self.usage, first, done);
+            }
             Event::Failed(reason) => {
                 // Reasons name files of this machine: they are for its log.
                 tracing::error!(target: "motley", reason, "a request failed");
@@ -174,11 +179,11 @@ impl<T: Teller> Streaming<T> {
     }
 }
 
-fn count(usage: &mut Usage, index: usize, done: &Done) {
-    // Answers to one prompt share it; with several prompts each counts.
-    if index == 0 || usage.prompt_tokens == 0 {
-        usage.prompt_tokens = done.prompt_tokens;
-        usage.prompt_tokens_details = UsageDetails { cached_tokens: done.reused_tokens };
+/// Answers to one prompt share it: it counts with the first of them.
+fn count(usage: &mut Usage, first: bool, done: &Done) {
+    if first {
+        usage.prompt_tokens += done.prompt_tokens;
+        usage.prompt_tokens_details.cached_tokens += done.reused_tokens;
     }
     usage.completion_tokens += done.answer_tokens;
     usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
@@ -199,4 +204,29 @@ pub(crate) fn name(prefix: &str) -> String {
 
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_prompt_counts_once_and_every_answer() {
+        let mut usage = Usage::default();
+        let done = |prompt_tokens| Done {
+            reason: Reason::Stop,
+            prompt_tokens,
+            reused_tokens: 2,
+            answer_tokens: 5,
+        };
+        // Two prompts with two answers each, in the order they end.
+        for (first, prompt_tokens) in [(false, 7), (true, 3), (true, 7), (false, 3)] {
+            count(&mut usage, first, &done(prompt_tokens));
+        }
+        assert_eq!(
+            (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens),
+            (10, 20, 30)
+        );
+        assert_eq!(usage.prompt_tokens_details.cached_tokens, 4);
+    }
 }

@@ -1,4 +1,10 @@
 //! The command line of `cargo xtask`, and how options become requests.
+//!
+//! * `load`: options of what needs a server.
+
+mod load;
+
+pub(crate) use load::{LoadArguments, SoakServeArguments};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
@@ -6,7 +12,7 @@ use motley_model::gguf::GgmlType;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
 use xtask::synth::{Arch, Preset, Request};
-use xtask::{load, upcycle};
+use xtask::upcycle;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -24,6 +30,8 @@ pub(crate) enum Command {
     Sweep(Sweep),
     /// Run a model for long at a small budget beside a neighbour that takes memory
     Soak(SoakArguments),
+    /// Serve a model within a memory limit to many streams for long
+    SoakServe(SoakServeArguments),
     /// Take memory and give it back until killed (used by `soak`)
     #[command(hide = true)]
     TakeMemory {
@@ -38,7 +46,7 @@ pub(crate) enum Command {
     Synth(SynthArguments),
     /// Make an exact mixture of experts of a dense llama GGUF and print its path.
     Upcycle(UpcycleArguments),
-    /// Ask a running server many things at once and print CSV of what it took.
+    /// Ask a server many things at once, or several servers in turn, and print what it took.
     Load(LoadArguments),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
     Smollm2 {
@@ -46,47 +54,6 @@ pub(crate) enum Command {
         #[arg(long)]
         force: bool,
     },
-}
-
-/// Options of `load`.
-#[derive(Debug, Args)]
-pub(crate) struct LoadArguments {
-    /// Server, e.g. http://127.0.0.1:8080
-    url: String,
-    /// Streams at once, one row each.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16, 64])]
-    pub(crate) streams: Vec<usize>,
-    /// Requests of each stream, one after the other.
-    #[arg(long, default_value_t = 2)]
-    requests: usize,
-    /// Tokens of each answer.
-    #[arg(long, default_value_t = 64)]
-    tokens: usize,
-    /// Model's name in requests [default: none].
-    #[arg(long)]
-    model: Option<String>,
-    /// Key to send.
-    #[arg(long)]
-    key: Option<String>,
-    /// Ask everything alone first, and compare every answer with that.
-    #[arg(long)]
-    check: bool,
-}
-
-impl LoadArguments {
-    /// What to ask whom.
-    pub(crate) fn target(&self) -> Result<load::Target> {
-        let address =
-            self.url.strip_prefix("http://").context("the URL must begin with http://")?;
-        Ok(load::Target {
-            address: address.trim_end_matches('/').to_owned(),
-            requests: self.requests,
-            tokens: self.tokens,
-            model: self.model.clone(),
-            key: self.key.clone(),
-            check: self.check,
-        })
-    }
 }
 
 /// Options of `synth`; numbers not given are those of the preset.

@@ -1,0 +1,27 @@
+//! Python with packages from PyPI, in the cache folder: made once, used again.
+
+use crate::cache;
+use anyhow::{Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Python of the environment `name` in which `import`s work; made of `packages` when not there.
+pub fn python(name: &str, packages: &[&str], imports: &str) -> Result<PathBuf> {
+    let folder = cache::models_folder()?.with_file_name(name);
+    let python = folder.join("bin/python");
+    if has(&python, imports) {
+        return Ok(python);
+    }
+    eprintln!("installing {} into {}", packages.join(", "), folder.display());
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).status()?;
+    ensure!(made.success(), "python3 cannot make {}", folder.display());
+    let installed =
+        Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages).status()?;
+    ensure!(installed.success() && has(&python, imports), "no {} here", packages.join(", "));
+    Ok(python)
+}
+
+fn has(python: &Path, imports: &str) -> bool {
+    let check = Command::new(python).args(["-c", &format!("import {imports}")]).output();
+    check.is_ok_and(|output| output.status.success())
+}
