@@ -3,7 +3,7 @@
 
 use crate::page::{align_right, table};
 use comfy_table::presets;
-use motley_sim::reproduce::machines::{Row, SHOWN_PROMPT, Speeds, regime_name};
+use motley_sim::reproduce::machines::{Row, SHOWN_PROMPT, Speeds, rate, regime_name};
 
 /// The page, empty without rows.
 pub(super) fn render(rows: &[Row], recorded: &[Row], width: u16) -> String {
@@ -20,6 +20,7 @@ pub(super) fn render(rows: &[Row], recorded: &[Row], width: u16) -> String {
             &titled("Decode of the recorded traces", &phase(&shared, width, |r| Some(&r.decode)));
     }
     text += " split: llama.cpp, whole layers; pinned: kTransformers, most used experts.\n";
+    text += " gain: ours over pinned; bound: what is busy longest in ours.\n";
     text += " Predicted from descriptions of machines, not measured.\n";
     text
 }
@@ -30,7 +31,7 @@ fn titled(title: &str, table: &str) -> String {
 
 fn phase(rows: &[Row], width: u16, of: impl Fn(&Row) -> Option<&Speeds>) -> String {
     let mut found = table(width, presets::UTF8_FULL_CONDENSED);
-    found.set_header(["Model", "Experts", "split", "pinned", "ours", "× pinned", "bound by"]);
+    found.set_header(["Model", "Experts", "split", "pinned", "ours", "gain", "bound"]);
     let mut machine = "";
     for row in rows {
         let Some(speeds) = of(row) else { continue };
@@ -41,9 +42,9 @@ fn phase(rows: &[Row], width: u16, of: impl Fn(&Row) -> Option<&Speeds>) -> Stri
         found.add_row([
             format!("  {}", row.model.split(' ').next().unwrap_or_default()),
             regime_name(row.regime).to_owned(),
-            format!("{:.1}", speeds.static_split),
-            speeds.pinned.map_or("–".into(), |speed| format!("{speed:.1}")),
-            format!("{:.1}", speeds.ours),
+            rate(speeds.static_split),
+            speeds.pinned.map_or("–".into(), rate),
+            rate(speeds.ours),
             speeds.gain().map_or("–".into(), |gain| format!("{gain:.2}")),
             speeds.bound_by.name().to_owned(),
         ]);
@@ -87,9 +88,12 @@ mod tests {
             row("DeepSeek-V2-Lite Q4_K_M", Regime::OneMemory, Some(10928.2)),
             row("gpt-oss-120b MXFP4", Regime::BeyondRam, None),
         ];
-        let page = render(&rows, &[row("gpt-oss-120b MXFP4", Regime::Hybrid, Some(1.0))], 80);
+        let page = render(&rows, &[row("gpt-oss-120b MXFP4", Regime::Hybrid, Some(10928.2))], 80);
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-        assert!(page.contains("DeepSeek-V2-Lite") && page.contains("all on the GPU"), "{page}");
+        assert!(
+            page.contains("DeepSeek-V2-Lite") && page.contains("all on the GPU"),
+            "one line each: {page}"
+        );
         assert!(page.contains("1.10") && page.contains("beyond RAM") && page.contains('–'));
         assert!(page.contains("recorded traces") && page.contains("not measured"));
         assert_eq!(render(&[], &[], 80), "");

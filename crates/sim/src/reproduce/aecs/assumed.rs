@@ -43,8 +43,7 @@ pub fn assumed() -> Vec<Assumed> {
                 100.0 * open.energy_noise,
                 100.0 * open.speed_noise
             ),
-            "of all searches in which the speeds of one search are off by one common factor; \
-             independent errors of single speeds are in the last table",
+            "chosen after both were tried: nothing steadies the speed bar, see the second table",
         ),
         Assumed::new(
             "optimal",

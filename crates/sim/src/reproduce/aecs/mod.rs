@@ -31,7 +31,6 @@ pub const ASSUMED: Assumptions = Assumptions {
     alpha: 0.5,
     energy_noise: 0.05,
     speed_noise: 0.0,
-    drift: 0.0,
     repeats: 1,
 };
 
@@ -40,12 +39,7 @@ const TEXT: &str = include_str!("text.md");
 /// The published figures with ours for one set of assumptions.
 pub fn figures(open: Assumptions) -> Result<Vec<Figure>, ReproduceError> {
     let all = searches(open)?;
-    Ok(figures_of(&all, &searches(drifting(open))?, &searches(both_noisy(open))?))
-}
-
-/// Speeds that are off by as much as energies, but by the same factor within one search.
-fn drifting(open: Assumptions) -> Assumptions {
-    Assumptions { drift: open.energy_noise, ..open }
+    Ok(figures_of(&all, &searches(both_noisy(open))?))
 }
 
 /// The literal reading of the source's fluctuation: every speed is off by as much as energy.
@@ -64,7 +58,7 @@ fn searches(open: Assumptions) -> Result<Vec<Pair>, ReproduceError> {
     PHONES.iter().map(one).collect()
 }
 
-fn figures_of(all: &[Pair], drifting: &[Pair], noisier: &[Pair]) -> Vec<Figure> {
+fn figures_of(all: &[Pair], noisier: &[Pair]) -> Vec<Figure> {
     let published = |(fitted, searched): &&Pair| searched.found == set(fitted.phone.aecs.set);
     let best = |(_, searched): &&Pair| searched.found == searched.best;
     let phones = || all.iter().filter(|(fitted, _)| fitted.machine.clusters.len() > 1);
@@ -90,11 +84,6 @@ fn figures_of(all: &[Pair], drifting: &[Pair], noisier: &[Pair]) -> Vec<Figure> 
         figure("optimal with heuristic, worst phone, %", 100.0, over(|s| s.with.agreed, least)),
         figure("the very same set, worst phone, %", 100.0, over(|s| s.with.same, least)),
         figure(
-            "optimal, speed drifts too, worst phone, %",
-            100.0,
-            among(drifting, |s| s.with.agreed, least),
-        ),
-        figure(
             "optimal, speed noisy too, worst phone, %",
             100.0,
             among(noisier, |s| s.with.agreed, least),
@@ -108,7 +97,7 @@ fn figures_of(all: &[Pair], drifting: &[Pair], noisier: &[Pair]) -> Vec<Figure> 
 pub fn document() -> Result<Document, ReproduceError> {
     let all = searches(ASSUMED)?;
     let noisier = searches(both_noisy(ASSUMED))?;
-    let figures = figures_of(&all, &searches(drifting(ASSUMED))?, &noisier);
+    let figures = figures_of(&all, &noisier);
     let mut rows = Vec::new();
     for (name, open) in settings() {
         let swept = self::figures(open)?;

@@ -60,9 +60,6 @@ pub struct Assumptions {
     pub energy_noise: f64,
     /// Largest relative error of a measured speed; uniform, another for every measurement.
     pub speed_noise: f64,
-    /// Largest relative drift of a whole search, uniform: all its speeds are off by the same
-    /// factor and its energies by the inverse, as on a phone that is warm throughout.
-    pub drift: f64,
     /// Measurements of one set whose mean is taken.
     pub repeats: u32,
 }

@@ -93,7 +93,6 @@ fn trials(fitted: &Fitted, best: &CoreSet, open: Assumptions) -> Result<Trials, 
 fn noisy(fitted: &Fitted, open: Assumptions, seed: u64) -> Result<Selection, ReproduceError> {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut off = |noise: f64| 1.0 + noise * (2.0 * rng.random::<f64>() - 1.0);
-    let drift = if open.drift > 0.0 { off(open.drift) } else { 1.0 };
     let objective = Objective { alpha: open.alpha, ..Objective::default() };
     let mut search: Box<dyn CoreSearch> =
         Box::new(Aecs::new(pool(fitted)?, fitted.machine.power, objective));
@@ -105,8 +104,8 @@ fn noisy(fitted: &Fitted, open: Assumptions, seed: u64) -> Result<Selection, Rep
             energy += off(open.energy_noise) / repeats;
         }
         Measurement {
-            tokens_per_s: fitted.speed(set) * speed * drift,
-            joules_per_token: Some(fitted.energy_j(set) * energy / drift),
+            tokens_per_s: fitted.speed(set) * speed,
+            joules_per_token: Some(fitted.energy_j(set) * energy),
         }
     });
     selection.ok_or_else(|| lacks(fitted))

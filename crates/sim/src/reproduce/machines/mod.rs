@@ -23,7 +23,7 @@ pub mod tables;
 
 pub use assumed::assumed;
 pub use rows::{Bound, Pairs, Row, Speeds, recorded, rows};
-pub use tables::{SHOWN_PROMPT, regime_name};
+pub use tables::{SHOWN_PROMPT, rate, regime_name};
 
 /// Name of the document.
 pub const NAME: &str = "machines";

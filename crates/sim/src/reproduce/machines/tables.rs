@@ -95,6 +95,7 @@ pub(super) fn decode_bars(rows: &[Row]) -> Bars<'static> {
     }
 }
 
-fn rate(tokens_per_s: f64) -> String {
+/// A speed in at most five characters below 100 000.
+pub fn rate(tokens_per_s: f64) -> String {
     if tokens_per_s < 100.0 { format!("{tokens_per_s:.1}") } else { format!("{tokens_per_s:.0}") }
 }
