@@ -212,6 +212,9 @@ impl BlockExecutor for Split {
             }
             cpu.compute_rows(block, &on_cpu).expect("rows of this block")
         });
+        drop(on_unit);
+        let idle = self.resident.values().all(|(_, expert)| expert.is_idle());
+        assert!(idle, "a task that ran still holds a slot");
         for (task, _) in &tasks {
             task.scatter(block);
             counted.gpu_rows += task.rows();
