@@ -163,6 +163,17 @@ impl<'g> ExpertBlock<'g> {
         }
     }
 
+    /// The row of (`token`, `slot`) as it is now, `[n_embd]`.
+    pub fn output_row(&self, token: usize, slot: usize) -> &[f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: as `output_row_mut`, shared.
+        unsafe {
+            let out = &*self.output;
+            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
+            std::slice::from_raw_parts(row.cast::<f32>(), out.ne[0] as usize)
+        }
+    }
+
     /// Writes the row of (`token`, `slot`), computed elsewhere.
     ///
     /// # Panics

@@ -5,24 +5,24 @@
 mod run;
 
 use motley_ggml::gpu::{FillReason, GpuDevice, GpuOptions, GpuUnit, UnitError, gpu_devices};
-use motley_ggml::{DeviceType, ModelOptions, Runtime, Seam};
+use motley_ggml::{DeviceType, Runtime, Seam};
 use motley_model::{Matrix, Part};
-use run::{Setting, Trial, model, model_with, trial};
+use run::{Setting, TestModel, Trial, apart, f32_model, model, trial};
 use xtask::synth::Arch;
 
 const MIB: u64 = 1 << 20;
 /// Room for every expert of a test model.
 const ROOMY_BYTES: u64 = 256 * MIB;
 
-/// How far logits may be apart, as part of the largest: GPU kernels sum in another order, and
-/// where the CPU rounds activations to 8 bits per block they keep 16 or 32. Equal bits cannot be.
+/// How far the rows of a block's experts may be apart (root mean square, as part of the rows'
+/// own) where weights are quantised: the CPU rounds activations to 8 bits per block, twice on
+/// the way, and a GPU's kernels keep 16 or 32 bits or round in blocks of their own. Each
+/// rounding to 8 bits makes half a percent.
+const ROUNDED_NEAR: f32 = 2e-2;
+/// The same where nothing is rounded to 8 bits: kernels still sum in another order.
 const NEAR: f32 = 1e-2;
-
-fn apart(expected: &[f32], found: &[f32]) -> f32 {
-    let largest = expected.iter().fold(0.0_f32, |most, logit| most.max(logit.abs()));
-    let pairs = expected.iter().zip(found);
-    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / largest
-}
+/// How far logits may then be apart: a router that is near a tie may choose another expert.
+const LOGITS_NEAR: f32 = 5e-2;
 
 fn runtime() -> Runtime {
     Runtime::start(Seam::Registered).expect("the only runtime here")
@@ -53,6 +53,7 @@ fn a_stand_in_has_the_bits_of_the_cpu() {
             let found = stand_in(setting);
             assert_eq!(found.refused, None, "{arch:?}");
             assert!(found.logits == expected, "{arch:?} at {percent} %: other bits");
+            assert_eq!(found.rows_apart, 0.0, "{arch:?}");
             assert_eq!(found.gpu_rows + found.cpu_rows, found.block_rows, "{arch:?}");
             assert_eq!(found.cpu_rows == 0, percent == 100, "{arch:?} at {percent} %");
             assert_eq!(found.gpu_rows == 0, percent == 0, "{arch:?} at {percent} %");
@@ -92,33 +93,24 @@ fn every_architecture_comes_close_on_a_gpu() {
     for device in gpus() {
         for &arch in Arch::ALL {
             let Some(model) = model(arch) else { return };
-            let expected = model.logits_of_cpu();
-            let setting = Setting { percent: 50, ..Setting::of(&model, ROOMY_BYTES) };
-            let found = trial(std::slice::from_ref(&device), setting);
-            assert_eq!(found.refused, None, "{arch:?}");
-            assert!(found.gpu_rows > 0 && found.gpu_rows + found.cpu_rows == found.block_rows);
-            let apart = apart(&expected, &found.logits);
-            eprintln!("{arch:?} on {}: {apart:.1e}", device.info().description);
-            assert!(apart <= NEAR, "{arch:?} on {}: {apart}", device.info().name);
+            comes_close(&device, &model, arch, ROUNDED_NEAR);
+        }
+        for arch in [Arch::Qwen3moe, Arch::GptOss] {
+            let Some(model) = f32_model(arch) else { return };
+            comes_close(&device, &model, arch, NEAR);
         }
     }
 }
 
-#[test]
-fn dense_layers_on_a_gpu_leave_the_experts_to_motley_or_take_them_along() {
-    let Some(device) = gpus().into_iter().next() else { return };
-    let Some(on_cpu) = model(Arch::Qwen3moe) else { return };
-    let expected = on_cpu.logits_of_cpu();
-    for gpu_experts in [false, true] {
-        let options = ModelOptions { repack: false, gpu_layers: 99, gpu_experts };
-        let Some(model) = model_with(Arch::Qwen3moe, options) else { return };
-        let setting = Setting::of(&model, device.budget_bytes(0).min(ROOMY_BYTES));
-        let found = trial(std::slice::from_ref(&device), setting);
-        assert_eq!(found.blocks == 0, gpu_experts, "{} blocks", found.blocks);
-        let apart = apart(&expected, &found.logits);
-        eprintln!("dense layers on {}: {apart:.1e}", device.info().description);
-        assert!(apart <= NEAR, "{apart}");
-    }
+fn comes_close(device: &GpuDevice, model: &TestModel, arch: Arch, near: f32) {
+    let expected = model.logits_of_cpu();
+    let found = trial(std::slice::from_ref(device), Setting::of(model, ROOMY_BYTES));
+    assert_eq!(found.refused, None, "{arch:?}");
+    assert!(found.gpu_rows > 0 && found.gpu_rows + found.cpu_rows == found.block_rows);
+    let (rows, logits) = (found.rows_apart, apart(&expected, &found.logits));
+    eprintln!("{arch:?} on {}: rows {rows:.1e}, logits {logits:.1e}", device.info().name);
+    assert!(rows <= near, "{arch:?}: {rows}");
+    assert!(logits <= LOGITS_NEAR, "{arch:?}: {logits}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use motley_ggml::{
     ExpertBlock, Model, ModelOptions, Pools, Runtime, Seam, Threadpool, ThreadpoolOptions, Weights,
 };
 use motley_model::ModelSpec;
+use motley_model::gguf::GgmlType;
 use motley_store::MappedExperts;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -27,23 +28,27 @@ pub(crate) struct TestModel {
 
 /// A test model of this architecture; `None` when it cannot be made here.
 pub(crate) fn model(arch: Arch) -> Option<TestModel> {
-    // Plain weights: rearranged ones have other last bits than the bytes of the file.
-    model_with(arch, ModelOptions { repack: false, gpu_layers: 0, gpu_experts: false })
+    model_of(Request::of_preset(Preset::Test(arch)))
 }
 
-/// As [`model`], loaded so.
-pub(crate) fn model_with(arch: Arch, options: ModelOptions) -> Option<TestModel> {
+/// The same with weights of 32 bits.
+pub(crate) fn f32_model(arch: Arch) -> Option<TestModel> {
+    model_of(Request { quant: GgmlType::F32, ..Request::of_preset(Preset::Test(arch)) })
+}
+
+fn model_of(request: Request) -> Option<TestModel> {
     if !xtask::smollm2::path().ok()?.exists() {
         let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
         assert!(!required, "run `cargo xtask smollm2`");
         eprintln!("passing over: run `cargo xtask smollm2`");
         return None;
     }
-    let request = Request::of_preset(Preset::Test(arch));
     let path = xtask::synth::ensure_cached(&request).expect("the model can be made");
     let (spec, files) = ModelSpec::open(&path).expect("it reads");
     let mapped = MappedExperts::open(&spec, &files.paths).expect("it maps");
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    // Plain weights: rearranged ones have other last bits than the bytes of the file.
+    let options = ModelOptions { repack: false, gpu_layers: 0, gpu_experts: false };
     let model = Model::load(runtime, Weights::Mapped(path), &options, &mut |_| true);
     Some(TestModel { spec, mapped, model: Arc::new(model.expect("it loads")) })
 }
@@ -108,6 +113,8 @@ pub(crate) struct Trial {
     pub(crate) gpu_rows: usize,
     pub(crate) cpu_rows: usize,
     pub(crate) computations: usize,
+    /// Distance of the units' rows from the CPU's, of the worst block.
+    pub(crate) rows_apart: f32,
     pub(crate) refused: Option<String>,
 }
 
@@ -188,10 +195,13 @@ impl BlockExecutor for Split {
                 None => on_cpu.push((token, slot)),
             }
         }
+        let copied = GpuBlock::of(block).expect("every operation can be cloned");
+        let gpu_rows: Vec<_> = on_unit.iter().flatten().map(|(t, s, _)| (*t, *s)).collect();
+        cpu.compute_rows(block, &gpu_rows).expect("rows of this block");
+        let reference = outputs(block, &gpu_rows);
         let mut counted = self.counted.lock().unwrap();
         counted.blocks += 1;
         counted.block_rows += block.output_rows();
-        let copied = GpuBlock::of(block).expect("every operation can be cloned");
         let mut tasks = Vec::new();
         for (lanes, rows) in self.units.iter_mut().zip(&on_unit) {
             let gpu_row = |(token, slot, expert)| GpuRow { token, slot, expert };
@@ -212,13 +222,32 @@ impl BlockExecutor for Split {
             }
             cpu.compute_rows(block, &on_cpu).expect("rows of this block")
         });
+        drop(on_unit);
+        let idle = self.resident.values().all(|(_, expert)| expert.is_idle());
+        assert!(idle, "a task that ran still holds a slot");
         for (task, _) in &tasks {
             task.scatter(block);
             counted.gpu_rows += task.rows();
             counted.computations += task.computations();
         }
+        let found = outputs(block, &gpu_rows);
+        counted.rows_apart = counted.rows_apart.max(apart(&reference, &found));
         Ok(outcome)
     }
+}
+
+fn outputs(block: &ExpertBlock<'_>, rows: &[(usize, usize)]) -> Vec<f32> {
+    rows.iter().flat_map(|&(token, slot)| block.output_row(token, slot).to_vec()).collect()
+}
+
+/// Root of the mean squared distance, as part of that of the expected values.
+pub(crate) fn apart(expected: &[f32], found: &[f32]) -> f32 {
+    let squares = |values: &mut dyn Iterator<Item = f32>| {
+        values.map(|value| f64::from(value).powi(2)).sum::<f64>()
+    };
+    let distance = squares(&mut expected.iter().zip(found).map(|(a, b)| a - b));
+    let size = squares(&mut expected.iter().copied());
+    (distance / size.max(f64::MIN_POSITIVE)).sqrt() as f32
 }
 
 struct Whole;
