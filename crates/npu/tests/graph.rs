@@ -61,9 +61,8 @@ fn expert(seed: usize, biased: bool) -> ExpertWeights {
 
 /// The same expert with its matrices rounded to blocks of four bits.
 fn in_blocks(expert: ExpertWeights) -> ExpertWeights {
-    let blocks = |matrix: &Matrix| {
-        Matrix::Q4(numbers(matrix).chunks(32).flat_map(|block| four_bits(block)).collect())
-    };
+    let blocks =
+        |matrix: &Matrix| Matrix::Q4(numbers(matrix).chunks(32).flat_map(four_bits).collect());
     let (gate, up, down) = (blocks(&expert.gate), blocks(&expert.up), blocks(&expert.down));
     ExpertWeights { gate, up, down, ..expert }
 }

@@ -25,6 +25,9 @@ pub(crate) struct Eval {
     /// Solved examples before each question
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) shots: usize,
+    /// Compute every question from its first token instead of its examples once for all
+    #[arg(long)]
+    pub(crate) whole: bool,
     /// Evaluate under another setting on the same items, and show the paired difference; may
     /// be given several times
     #[arg(long, value_name = "SETTING")]

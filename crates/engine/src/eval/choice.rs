@@ -15,6 +15,9 @@ use serde::Serialize;
 pub struct Settings {
     /// Longer questions are left out, and counted.
     pub context_tokens: usize,
+    /// Compute every question from its first token, as one that comes alone; otherwise
+    /// examples are computed once for all.
+    pub whole: bool,
 }
 
 /// One question's outcome.
@@ -84,6 +87,9 @@ pub fn answer_all(
     let mut prefix = Prefix::new(session);
     let mut answered = Vec::with_capacity(questions.len());
     for question in questions {
+        if settings.whole {
+            prefix.forget();
+        }
         answered.push(answer(engine, &mut prefix, question, settings)?);
         on_done();
     }

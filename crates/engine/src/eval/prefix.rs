@@ -18,6 +18,12 @@ impl<'s> Prefix<'s> {
         Self { session, held: Vec::new(), last_logits: Vec::new() }
     }
 
+    /// Holds nothing again.
+    pub(crate) fn forget(&mut self) {
+        self.session.clear();
+        self.held.clear();
+    }
+
     /// Makes the session hold exactly `tokens` (at least one); their last logits.
     pub(crate) fn hold(&mut self, tokens: &[i32]) -> Result<&[f32], SessionError> {
         let common = common(&self.held, tokens);

@@ -91,7 +91,7 @@ fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Re
         on_device("text");
     }
     for (task, questions) in &work.tasks {
-        let answers = questions_answered(&engine, &mut session, questions, setting)
+        let answers = questions_answered(&engine, &mut session, (questions, eval.whole), setting)
             .with_context(|| format!("{task}"))?;
         subjects.push(Subject::Questions { task: *task, answers });
         on_device(task.name());
@@ -118,11 +118,11 @@ fn perplexity(
 fn questions_answered(
     engine: &Engine,
     session: &mut Session,
-    questions: &[Question],
+    (questions, whole): (&[Question], bool),
     setting: &Setting,
 ) -> Result<Answers> {
     let bar = progress(setting, "questions", questions.len());
-    let settings = ChoiceSettings { context_tokens: setting.load.context as usize };
+    let settings = ChoiceSettings { context_tokens: setting.load.context as usize, whole };
     let answers = answer_all(engine, session, questions, settings, &mut || bar.inc(1))?;
     bar.finish_and_clear();
     let context = setting.load.context;
