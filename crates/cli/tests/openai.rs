@@ -33,23 +33,13 @@ fn the_official_package_is_served() {
 
 /// Python with the package; made when it is not there. `None` without Python or network.
 fn python() -> Option<PathBuf> {
-    let folder = xtask::cache::models_folder().ok()?.with_file_name("openai-venv");
-    let python = folder.join("bin/python");
-    let has = |python: &Path| {
-        let check = Command::new(python).args(["-c", "import openai, jsonschema"]).output();
-        check.is_ok_and(|output| output.status.success())
-    };
-    if has(&python) {
-        return Some(python);
+    match xtask::venv::python("openai-venv", &["openai", "jsonschema"], "openai, jsonschema") {
+        Ok(python) => Some(python),
+        Err(error) => {
+            let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+            assert!(!required, "{error:#}");
+            eprintln!("passing over: {error:#}");
+            None
+        }
     }
-    let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).status();
-    let install = ["-m", "pip", "install", "--quiet", "openai", "jsonschema"];
-    let installed = made.is_ok() && Command::new(&python).args(install).status().is_ok();
-    if installed && has(&python) {
-        return Some(python);
-    }
-    let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
-    assert!(!required, "no Python with the `openai` package");
-    eprintln!("passing over: no Python with the `openai` package");
-    None
 }

@@ -277,7 +277,7 @@ impl Session {
         prompt.iter().for_each(|&token| sampler.accept(token));
         self.prefill(prompt)?;
         for produced in 1..=generation.max_tokens {
-            let token = self.choose(&mut sampler);
+            let Some(token) = self.choose(&mut sampler) else { return Ok(Finish::End) };
             if self.context.model().is_end(token) && !generation.ignore_end {
                 return Ok(Finish::End);
             }
@@ -294,9 +294,9 @@ impl Session {
     }
 
     #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
-    fn choose(&mut self, sampler: &mut Sampler) -> i32 {
+    fn choose(&mut self, sampler: &mut Sampler) -> Option<i32> {
         let start = Instant::now();
-        let token = sampler.sample(&self.context, -1);
+        let token = sampler.sample(&self.context, self.batch.len().checked_sub(1)?);
         self.stats.sampling_time += start.elapsed();
         token
     }

@@ -198,10 +198,6 @@ impl Context {
     pub fn model(&self) -> &Arc<Model> {
         &self.model
     }
-
-    pub(crate) fn raw(&self) -> *mut sys::llama_context {
-        self.raw.as_ptr()
-    }
 }
 
 impl Drop for Context {

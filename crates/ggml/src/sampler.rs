@@ -35,8 +35,10 @@ pub enum SamplerStage {
 /// A chain with its state (penalty window, random state).
 pub struct Sampler {
     raw: NonNull<sys::llama_sampler>,
+    /// Whether the chain only takes the most likely: then no candidates are written out.
+    greedy: bool,
     grammar: Option<Grammar>,
-    /// Kept between tokens for [`Sampler::sample_within`].
+    /// Kept between tokens: the vocabulary is too large to allocate it for each.
     candidates: Vec<sys::llama_token_data>,
 }
 
@@ -53,7 +55,8 @@ impl Sampler {
                 sys::llama_sampler_chain_add(chain, stage_raw(stage, vocab_size));
             }
             let raw = NonNull::new(chain).expect("llama.cpp allocates samplers or aborts");
-            Self { raw, grammar: None, candidates: Vec::new() }
+            let greedy = stages == [SamplerStage::Greedy];
+            Self { raw, greedy, grammar: None, candidates: Vec::new() }
         }
     }
 
@@ -63,25 +66,26 @@ impl Sampler {
         self
     }
 
-    /// As [`Sampler::sample`], within the grammar if there is one; `None` when the
-    /// grammar leaves no token or there are no logits. The chain is asked freely first:
-    /// most of the time its choice is allowed, and the whole vocabulary need not be
-    /// matched against the grammar.
-    pub fn sample_within(&mut self, context: &Context, index: usize) -> Option<i32> {
-        let Some(mut grammar) = self.grammar.take() else {
-            context.logits(index)?;
-            return Some(self.sample(context, index as i32));
-        };
+    /// Samples from the logits of the batch's token at `index`, within the grammar if there
+    /// is one, and remembers the choice; `None` when the grammar leaves no token or there are
+    /// no logits. The chain is asked freely first: most of the time its choice is allowed,
+    /// and the whole vocabulary need not be matched against the grammar.
+    pub fn sample(&mut self, context: &Context, index: usize) -> Option<i32> {
         let logits = context.logits(index)?;
-        let mut token = self.choose(logits, None);
-        if !token.is_some_and(|token| grammar.allows(token)) {
-            token = self.choose(logits, Some(&mut grammar));
+        let mut token = match self.greedy {
+            true => likeliest(logits),
+            false => self.choose(logits, None),
+        };
+        if let Some(mut grammar) = self.grammar.take() {
+            if !token.is_some_and(|token| grammar.allows(token)) {
+                token = self.choose(logits, Some(&mut grammar));
+            }
+            token = token.filter(|&token| grammar.accept(token));
+            self.grammar = Some(grammar);
         }
-        let token = token.filter(|&token| grammar.accept(token));
         if let Some(token) = token {
             self.accept(token);
         }
-        self.grammar = Some(grammar);
         token
     }
 
@@ -109,12 +113,6 @@ impl Sampler {
         self.candidates.get(chosen).map(|candidate| candidate.id)
     }
 
-    /// Samples from the logits of the batch's token at `index` and remembers the choice.
-    pub fn sample(&mut self, context: &Context, index: i32) -> i32 {
-        // SAFETY: both are live; the token at `index` has logits (-1 is the last).
-        unsafe { sys::llama_sampler_sample(self.raw.as_ptr(), context.raw(), index) }
-    }
-
     /// Remembers a token that was not sampled here (the prompt's).
     pub fn accept(&mut self, token: i32) {
         // SAFETY: the chain is live.
@@ -127,6 +125,23 @@ impl Drop for Sampler {
         // SAFETY: made once, freed once, with the stages it owns.
         unsafe { sys::llama_sampler_free(self.raw.as_ptr()) }
     }
+}
+
+/// The first of the largest, as llama.cpp's greedy sampler takes it. In lanes, so that the
+/// compiler compares a whole register at a time; what is no number is passed over.
+fn likeliest(logits: &[f32]) -> Option<i32> {
+    const LANES: usize = 16;
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let chunks = logits.chunks_exact(LANES);
+    let rest = chunks.remainder().iter().copied().fold(f32::NEG_INFINITY, larger);
+    for chunk in chunks {
+        for (lane, &logit) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, logit);
+        }
+    }
+    let largest = lanes.into_iter().fold(rest, larger);
+    logits.iter().position(|&logit| logit == largest).map(|at| at as i32)
 }
 
 unsafe fn stage_raw(stage: &SamplerStage, vocab_size: usize) -> *mut sys::llama_sampler {
@@ -149,5 +164,27 @@ unsafe fn stage_raw(stage: &SamplerStage, vocab_size: usize) -> *mut sys::llama_
             SamplerStage::Draw(seed) => sys::llama_sampler_init_dist(seed),
             SamplerStage::Greedy => sys::llama_sampler_init_greedy(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_equally_likely_tokens_is_taken() {
+        assert_eq!(likeliest(&[1.0, 3.0, 3.0, -1.0]), Some(1));
+        assert_eq!(likeliest(&[f32::NEG_INFINITY, -7.0]), Some(1));
+        assert_eq!(likeliest(&[]), None);
+    }
+
+    #[test]
+    fn the_shortcut_says_what_the_chain_says() {
+        let logits: Vec<f32> = (0..1000).map(|at| ((at * 7919) % 613) as f32).collect();
+        let mut sampler = Sampler::new(&[SamplerStage::Greedy], logits.len());
+        assert!(sampler.greedy);
+        assert_eq!(sampler.choose(&logits, None), likeliest(&logits));
+        let drawn = [SamplerStage::Temperature(1.0), SamplerStage::Draw(1)];
+        assert!(!Sampler::new(&drawn, logits.len()).greedy);
     }
 }

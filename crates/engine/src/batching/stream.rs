@@ -148,7 +148,7 @@ impl Stream {
 
     /// Samples from the logits at `index`, sends what is sure, says how to go on.
     pub(super) fn sample(&mut self, context: &Context, index: usize) -> Next {
-        let Some(token) = self.sampler.sample_within(context, index) else { return Next::Stuck };
+        let Some(token) = self.sampler.sample(context, index) else { return Next::Stuck };
         self.done.answer_tokens += 1;
         let model = context.model();
         if model.is_end(token) && !self.ignore_end {

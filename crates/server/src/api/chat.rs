@@ -20,10 +20,16 @@ use std::time::Instant;
     path = "/v1/chat/completions",
     request_body = ChatRequest,
     responses(
-        (status = 200, body = ChatAnswer),
-        (status = 400, body = ErrorBody),
-        (status = 404, body = ErrorBody),
-        (status = 429, body = ErrorBody),
+        (status = 200, content((ChatAnswer = "application/json"), (String = "text/event-stream"))),
+        (status = 400, body = ErrorBody, description = "A field is wrong"),
+        (status = 401, body = ErrorBody, description = "The key is wrong"),
+        (status = 403, body = ErrorBody, description = "The host is not this server"),
+        (status = 404, body = ErrorBody, description = "Another model is served"),
+        (status = 408, body = ErrorBody, description = "The body took too long"),
+        (status = 413, body = ErrorBody, description = "The body is too large"),
+        (status = 415, body = ErrorBody, description = "The body is not JSON"),
+        (status = 429, body = ErrorBody, description = "The queue is full"),
+        (status = 503, body = ErrorBody, description = "The server is shutting down"),
     ),
 )]
 pub(crate) async fn chat(

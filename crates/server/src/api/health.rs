@@ -39,7 +39,11 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, Ap
 }
 
 /// Figures in Prometheus' text format.
-#[utoipa::path(get, path = "/metrics", responses((status = 200, body = String)))]
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text")),
+)]
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], app.metrics.text())
 }

@@ -11,21 +11,25 @@ pub struct ChatRequest {
     /// The served model's name; may be left out.
     pub model: Option<String>,
     /// The conversation so far.
+    #[schema(min_items = 1)]
     pub messages: Vec<Message>,
     /// Most tokens of an answer.
+    #[schema(minimum = 1)]
     pub max_tokens: Option<u32>,
     /// The same under its newer name.
+    #[schema(minimum = 1)]
     pub max_completion_tokens: Option<u32>,
     /// Log-probabilities of the answer's tokens.
     pub logprobs: Option<bool>,
     /// With so many alternatives.
+    #[schema(maximum = 20)]
     pub top_logprobs: Option<u32>,
     /// What the answer must look like.
     pub response_format: Option<ResponseFormat>,
     /// Functions the model may call.
     pub tools: Option<Vec<Tool>>,
     /// `none`, `auto`, `required`, or one function by name.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<ToolChoice>)]
     pub tool_choice: Option<Value>,
     /// Given to the template.
     pub reasoning_effort: Option<String>,
@@ -40,10 +44,11 @@ pub struct ChatRequest {
 /// One turn of a conversation.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Message {
-    /// `system`, `developer`, `user`, `assistant` or `tool`.
+    /// Who speaks.
+    #[schema(value_type = Role)]
     pub role: String,
     /// Text, or a list of text parts.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Content>)]
     pub content: Option<Value>,
     /// Calls the assistant made.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +60,57 @@ pub struct Message {
     /// Who speaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+/// Roles a turn may have, as the document tells them.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// How to behave.
+    System,
+    /// The same, under its newer name.
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// What a call gave.
+    Tool,
+    /// The same, under its older name.
+    Function,
+}
+
+/// What a turn may hold, as the document tells it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// Parts, put together.
+    Parts(Vec<TextPart>),
+}
+
+/// A part of a turn.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct TextPart {
+    /// Always `text`.
+    pub r#type: String,
+    /// The text.
+    pub text: String,
+}
+
+/// How free the model is to call, as the document tells it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ToolChoice {
+    /// `none`, `auto` or `required`.
+    Word(String),
+    /// One function.
+    Function {
+        /// `{"name": …}`.
+        #[schema(value_type = Object)]
+        function: Value,
+    },
 }
 
 /// A function the model may call.

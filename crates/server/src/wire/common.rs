@@ -7,22 +7,29 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 pub struct SamplingFields {
     /// 0 takes the most likely token; 1 when absent.
+    #[schema(minimum = 0, maximum = 2)]
     pub temperature: Option<f32>,
     /// Keep the smallest set of tokens that reaches this probability.
+    #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f32>,
     /// Keep tokens at least this times as likely as the best.
+    #[schema(minimum = 0, maximum = 1)]
     pub min_p: Option<f32>,
     /// Keep so many of the most likely tokens; 0 keeps all.
     pub top_k: Option<u32>,
     /// -2 to 2: subtracted for any earlier occurrence.
+    #[schema(minimum = -2, maximum = 2)]
     pub presence_penalty: Option<f32>,
     /// -2 to 2: subtracted per earlier occurrence.
+    #[schema(minimum = -2, maximum = 2)]
     pub frequency_penalty: Option<f32>,
     /// Divides logits of earlier tokens; 1 is none.
+    #[schema(minimum = 0.1, maximum = 10)]
     pub repeat_penalty: Option<f32>,
     /// The same seed gives the same draw.
     pub seed: Option<i64>,
     /// How many answers.
+    #[schema(minimum = 1, maximum = 16)]
     pub n: Option<u32>,
     /// Strings that end the answer.
     pub stop: Option<Stop>,

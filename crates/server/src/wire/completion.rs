@@ -13,8 +13,10 @@ pub struct CompletionRequest {
     /// What to continue.
     pub prompt: CompletionPrompt,
     /// Most tokens of an answer; 16 when absent, as the API has it.
+    #[schema(minimum = 1)]
     pub max_tokens: Option<u32>,
     /// Log-probabilities with so many alternatives.
+    #[schema(maximum = 20)]
     pub logprobs: Option<u32>,
     /// Begin the answer with the prompt.
     pub echo: Option<bool>,

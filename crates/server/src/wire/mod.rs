@@ -9,8 +9,8 @@ mod completion;
 
 pub use chat::{
     AnswerMessage, ChatAnswer, ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatRequest,
-    Function, FunctionCall, LogprobContent, LogprobList, Message, ResponseFormat, Schema, Tool,
-    ToolCall, ToolCallDelta, TopLogprob,
+    Content, Function, FunctionCall, LogprobContent, LogprobList, Message, ResponseFormat, Role,
+    Schema, TextPart, Tool, ToolCall, ToolCallDelta, ToolChoice, TopLogprob,
 };
 pub use common::{Model, ModelList, SamplingFields, Stop, StreamOptions, Usage, UsageDetails};
 pub use completion::{

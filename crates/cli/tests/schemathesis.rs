@@ -1,0 +1,53 @@
+//! The OpenAPI document as a contract: schemathesis (PyPI) makes requests of it, right and
+//! wrong, and holds every answer against it. Seeded; `MOTLEY_EXAMPLES` makes more.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::server::{Server, count};
+use xtask::synth::Arch;
+
+/// Requests made of each operation by chance, besides the systematic ones.
+const EXAMPLES: usize = 20;
+
+/// What every answer is held against.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_schema_conformance,negative_data_rejection,unsupported_method";
+
+#[test]
+fn answers_are_as_the_document_says() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let Some(python) = python() else { return };
+    let server = Server::start(&model, &["--context", "256"]);
+    let output = Command::new(python)
+        .args(["-m", "schemathesis.cli", "run"])
+        .arg(format!("{}/openapi.json", server.url()))
+        .args(["--checks", CHECKS, "--phases", "coverage,fuzzing", "--seed", "1", "--no-color"])
+        .args(["--max-examples", &count("MOTLEY_EXAMPLES", EXAMPLES).to_string()])
+        .args(["--request-timeout", "30"])
+        .env("SCHEMATHESIS_HOOKS", "schemathesis_hooks")
+        .env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"))
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("python starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let cases = told.lines().find(|line| line.contains("generated")).unwrap_or_default();
+    println!("{}", cases.trim());
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(cases.contains("generated"), "{told}");
+    assert_eq!(server.get("/health").0, 200);
+}
+
+/// Python with schemathesis; `None` without Python or network.
+fn python() -> Option<PathBuf> {
+    match xtask::venv::python("schemathesis-venv", &["schemathesis"], "schemathesis") {
+        Ok(python) => Some(python),
+        Err(error) => {
+            let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+            assert!(!required, "{error:#}");
+            eprintln!("passing over: {error:#}");
+            None
+        }
+    }
+}
