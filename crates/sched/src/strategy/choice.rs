@@ -4,7 +4,10 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::{Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, Strategy, TimelineStrategy};
+use super::{
+    Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, Pinned, Strategy, TimelineStrategy,
+    WholeLayers,
+};
 
 /// A strategy with its usual parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +26,13 @@ pub enum StrategyChoice {
     Timelines,
     /// G2, G3 and G5.
     Balanced,
+    /// A layer is streamed whole or computed in place.
+    WholeLayers,
 }
 
 impl StrategyChoice {
     /// Every strategy.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OnDemand,
         Self::CpuOnMiss,
         Self::LayerSplit,
@@ -35,6 +40,7 @@ impl StrategyChoice {
         Self::Monde,
         Self::Timelines,
         Self::Balanced,
+        Self::WholeLayers,
     ];
 
     /// The strategy before its first layer.
@@ -47,6 +53,15 @@ impl StrategyChoice {
             Self::Monde => Box::new(Monde::default()),
             Self::Timelines => Box::new(TimelineStrategy::default()),
             Self::Balanced => Box::new(Balanced::new(true, true)),
+            Self::WholeLayers => Box::new(WholeLayers::default()),
+        }
+    }
+
+    /// The same for units that compute whole experts only.
+    pub fn build_whole(self) -> Box<dyn Strategy> {
+        match self {
+            Self::Balanced => Box::new(Balanced::new(true, false)),
+            other => other.build(),
         }
     }
 
@@ -60,6 +75,7 @@ impl StrategyChoice {
             Self::Monde => "monde",
             Self::Timelines => "timelines",
             Self::Balanced => "balanced",
+            Self::WholeLayers => "whole-layers",
         }
     }
 }

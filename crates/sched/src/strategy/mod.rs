@@ -9,11 +9,14 @@
 //! - [`monde`]: near-data units with whole experts, hot ones moved (MoNDE).
 //! - [`timelines`]: three timelines filled in advance (H1).
 //! - [`balanced`]: G2, G3 and G5.
+//! - [`whole_layers`]: a layer is streamed whole or computed in place (W7).
+//! - [`by_phase`]: one for prompts, one for decoding.
 //! - [`choice`]: all of them by name.
 
 use crate::work::{LayerPlan, LayerWork, Waits};
 
 pub mod balanced;
+pub mod by_phase;
 pub mod choice;
 pub mod cpu_on_miss;
 pub mod layer_split;
@@ -21,8 +24,10 @@ pub mod monde;
 pub mod on_demand;
 pub mod pinned;
 pub mod timelines;
+pub mod whole_layers;
 
 pub use balanced::Balanced;
+pub use by_phase::ByPhase;
 pub use choice::StrategyChoice;
 pub use cpu_on_miss::CpuOnMiss;
 pub use layer_split::LayerSplit;
@@ -30,6 +35,7 @@ pub use monde::Monde;
 pub use on_demand::OnDemand;
 pub use pinned::Pinned;
 pub use timelines::TimelineStrategy;
+pub use whole_layers::WholeLayers;
 
 /// Decides who computes the experts of one layer.
 ///
