@@ -127,8 +127,8 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let (spec, files) = ModelSpec::open(path)?;
         let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
-        let model_options =
-            ModelOptions { repack: options.repack && may_rearrange(&spec), gpu_layers: 0 };
+        let repack = options.repack && may_rearrange(&spec);
+        let model_options = ModelOptions { repack, gpu_layers: 0, gpu_experts: false };
         let model = Model::load(runtime, weights, &model_options, progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
         let threads = thread_sets(options);

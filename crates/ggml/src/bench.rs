@@ -8,6 +8,7 @@
 use crate::backend::ComputeOutcome;
 use crate::cpu;
 use crate::runtime::Runtime;
+use crate::tensors::{Buffer, Tensors};
 use crate::threadpool::Threadpool;
 use llama_cpp_sys_2 as sys;
 use motley_model::gguf::GgmlType;
@@ -127,6 +128,15 @@ impl ExpertStack {
         self.pool = pool;
     }
 
+    pub(crate) fn spec(&self) -> &StackSpec {
+        &self.spec
+    }
+
+    /// Gate, up, down.
+    pub(crate) fn weights(&self) -> [*mut sys::ggml_tensor; 3] {
+        self.weights
+    }
+
     /// Bytes of one expert's three matrices.
     pub fn expert_bytes(&self) -> u64 {
         let StackSpec { hidden, intermediate, ty, .. } = self.spec;
@@ -142,7 +152,7 @@ impl ExpertStack {
         let input = tensors.tensor(sys::GGML_TYPE_F32, [self.spec.hidden.into(), 1, rows]);
         let ids = tensors.tensor(sys::GGML_TYPE_I32, [1, rows, 1]);
         let [gate, up, down] = self.weights;
-        let context = tensors.0.as_ptr();
+        let context = tensors.raw();
         // SAFETY: all tensors belong to live contexts; shapes fit by construction.
         let (output, graph) = unsafe {
             let gate = sys::ggml_mul_mat_id(context, gate, input, ids);
@@ -227,54 +237,6 @@ impl BenchBlock<'_> {
     }
 }
 
-/// A ggml context that holds tensors without data.
-pub(crate) struct Tensors(NonNull<sys::ggml_context>);
-
-impl Tensors {
-    /// Room for `count` tensors and one graph.
-    pub(crate) fn new(count: usize) -> Option<Self> {
-        // SAFETY: sizes of ggml's own structs, and a context without data.
-        let raw = unsafe {
-            let mem_size = count * sys::ggml_tensor_overhead() + sys::ggml_graph_overhead();
-            sys::ggml_init(sys::ggml_init_params {
-                mem_size,
-                mem_buffer: null_mut(),
-                no_alloc: true,
-            })
-        };
-        NonNull::new(raw).map(Self)
-    }
-
-    pub(crate) fn tensor(&self, ty: sys::ggml_type, [a, b, c]: [i64; 3]) -> *mut sys::ggml_tensor {
-        // SAFETY: the context is live and was made with room for its tensors.
-        unsafe { sys::ggml_new_tensor_3d(self.0.as_ptr(), ty, a, b, c) }
-    }
-
-    pub(crate) fn allocate(&self, buffer_type: sys::ggml_backend_buffer_type_t) -> Option<Buffer> {
-        // SAFETY: both are live; tensors of the context have no data yet.
-        let raw =
-            unsafe { sys::ggml_backend_alloc_ctx_tensors_from_buft(self.0.as_ptr(), buffer_type) };
-        NonNull::new(raw).map(Buffer)
-    }
-}
-
-impl Drop for Tensors {
-    fn drop(&mut self) {
-        // SAFETY: made in `new`, freed once; who holds tensors of it holds it too.
-        unsafe { sys::ggml_free(self.0.as_ptr()) }
-    }
-}
-
-/// Memory of a context's tensors.
-pub(crate) struct Buffer(NonNull<sys::ggml_backend_buffer>);
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: made by ggml for us, freed once, before its tensors.
-        unsafe { sys::ggml_backend_buffer_free(self.0.as_ptr()) }
-    }
-}
-
 /// Where the weights of a layout lie: plain memory, or the first of the CPU's own buffer types
 /// that computes `MUL_MAT_ID` with all of them (asked as llama.cpp's loader asks).
 fn buffer_type(
@@ -305,7 +267,7 @@ fn computes(
     unsafe {
         let input = asked.tensor(sys::GGML_TYPE_F32, [(*weight).ne[0], 1, 1]);
         let ids = asked.tensor(sys::GGML_TYPE_I32, [1, 1, 1]);
-        let operation = sys::ggml_mul_mat_id(asked.0.as_ptr(), weight, input, ids);
+        let operation = sys::ggml_mul_mat_id(asked.raw(), weight, input, ids);
         let buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
         (*weight).buffer = buffer;
         let answer = sys::ggml_backend_dev_supports_op(cpu::device(), operation);
@@ -315,7 +277,7 @@ fn computes(
     }
 }
 
-fn set(tensor: *mut sys::ggml_tensor, data: *const std::ffi::c_void, bytes: usize) {
+pub(crate) fn set(tensor: *mut sys::ggml_tensor, data: *const std::ffi::c_void, bytes: usize) {
     // SAFETY: callers pass data of exactly the tensor's size; its buffer is allocated.
     unsafe {
         assert_eq!(sys::ggml_nbytes(tensor), bytes, "data of the tensor's size");
@@ -348,7 +310,7 @@ fn fill(weight: *mut sys::ggml_tensor) {
 }
 
 /// Values around zero of the size weights have: sums of uniform ones from a fixed seed.
-fn bell(count: usize) -> Vec<f32> {
+pub(crate) fn bell(count: usize) -> Vec<f32> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut uniform = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -216,12 +216,38 @@ impl<'g> ExpertBlock<'g> {
         self.matmuls[..self.matmul_count].iter().position(|&matmul| std::ptr::eq(matmul, node))
     }
 
+    /// Tensors by expert that operations beside the matmuls read (biases), with what the
+    /// model's names say they are.
+    pub(crate) fn side_tensors(&self) -> Vec<(*const sys::ggml_tensor, Matrix, Part)> {
+        let side = |node: *const sys::ggml_tensor| {
+            // SAFETY: nodes of a block and their sources are live; names are NUL-terminated.
+            unsafe {
+                if (*node).op != sys::GGML_OP_ADD_ID {
+                    return None;
+                }
+                let tensor = (*node).src[1];
+                let name = CStr::from_ptr((*tensor).name.as_ptr()).to_str().ok()?;
+                match Role::of(name, MAX_LAYERS as u32) {
+                    Role::Routed { matrix, part, .. } => Some((tensor.cast_const(), matrix, part)),
+                    _ => None,
+                }
+            }
+        };
+        self.nodes().into_iter().filter_map(side).collect()
+    }
+
     pub(crate) fn ids(&self) -> *const sys::ggml_tensor {
         self.ids
     }
 
     pub(crate) fn hidden(&self) -> *const sys::ggml_tensor {
         self.hidden
+    }
+
+    /// Whether the experts of one token read different rows (llama4).
+    pub(crate) fn hidden_differs_by_slot(&self) -> bool {
+        // SAFETY: `hidden` is live for `'g`.
+        unsafe { (*self.hidden).ne[1] != 1 }
     }
 
     /// Floats of a hidden row.

@@ -1,8 +1,9 @@
 //! Copies between this program's memory and a device's, for measuring links. Ordinary memory on
 //! our side: what a pinned buffer would gain is not in it.
 
-use crate::bench::{BenchError, Buffer, Tensors};
+use crate::bench::BenchError;
 use crate::runtime::Runtime;
+use crate::tensors::{Buffer, Tensors};
 use llama_cpp_sys_2 as sys;
 use std::ffi::CString;
 

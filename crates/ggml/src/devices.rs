@@ -36,15 +36,16 @@ pub struct DeviceInfo {
 pub fn devices(_: &Runtime) -> Vec<DeviceInfo> {
     // SAFETY: a count of ggml's registry.
     let count = unsafe { sys::ggml_backend_dev_count() };
-    (0..count).map(device).collect()
+    // SAFETY: the index is below the count, which only grows.
+    (0..count).map(|index| unsafe { device(sys::ggml_backend_dev_get(index)) }).collect()
 }
 
-fn device(index: usize) -> DeviceInfo {
+/// # Safety
+/// `device` is one of ggml's.
+pub(crate) unsafe fn device(device: sys::ggml_backend_dev_t) -> DeviceInfo {
     let (mut free, mut total) = (0, 0);
-    // SAFETY: `index` is below the count, which only grows; devices live as long as the
-    // process, and so do their texts.
+    // SAFETY: devices live as long as the process, and so do their texts.
     unsafe {
-        let device = sys::ggml_backend_dev_get(index);
         sys::ggml_backend_dev_memory(device, &mut free, &mut total);
         DeviceInfo {
             name: text(sys::ggml_backend_dev_name(device)),

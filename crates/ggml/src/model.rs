@@ -31,6 +31,10 @@ pub struct ModelOptions {
     pub repack: bool,
     /// Layers whose dense part goes to a GPU.
     pub gpu_layers: u32,
+    /// Their routed experts go there as well, for good: llama.cpp computes them and no
+    /// block comes to Motley. Otherwise experts stay in this process's memory, in their
+    /// plain form.
+    pub gpu_experts: bool,
 }
 
 /// Why a model did not load.
@@ -82,6 +86,13 @@ impl Model {
         params.use_extra_bufts = options.repack;
         params.progress_callback = Some(on_progress);
         params.progress_callback_user_data = (&raw mut state).cast();
+        let overrides = expert_memory(&weights, options)?.map(|buft| {
+            let end = override_for(std::ptr::null(), std::ptr::null_mut());
+            [override_for(ROUTED_EXPERTS.as_ptr(), buft), end]
+        });
+        if let Some(overrides) = &overrides {
+            params.tensor_buft_overrides = overrides.as_ptr();
+        }
         let raw = load_raw(weights, params)?;
         match NonNull::new(raw) {
             Some(raw) => Ok(Self { raw }),
@@ -210,9 +221,22 @@ impl Drop for Model {
     }
 }
 
+/// Where expert matrices go; `None` leaves it to llama.cpp.
+fn expert_memory(
+    weights: &Weights,
+    options: &ModelOptions,
+) -> Result<Option<sys::ggml_backend_buffer_type_t>, LoadError> {
+    if matches!(weights, Weights::Reserved(_)) {
+        return device::reserved_buffer_type().map(Some).ok_or(LoadError::NoSeam);
+    }
+    let kept = options.gpu_layers > 0 && !options.gpu_experts;
+    // SAFETY: returns a static of ggml's.
+    Ok(kept.then(|| unsafe { sys::ggml_backend_cpu_buffer_type() }))
+}
+
 fn load_raw(
     weights: Weights,
-    mut params: sys::llama_model_params,
+    params: sys::llama_model_params,
 ) -> Result<*mut sys::llama_model, LoadError> {
     log::take_errors();
     match weights {
@@ -221,16 +245,7 @@ fn load_raw(
             // SAFETY: the path and everything `params` points at outlive the call.
             Ok(unsafe { sys::llama_model_load_from_file(path.as_ptr(), params) })
         }
-        Weights::Read(file) => load_stream(file, params),
-        Weights::Reserved(file) => {
-            let buft = device::reserved_buffer_type().ok_or(LoadError::NoSeam)?;
-            let overrides = [
-                override_for(ROUTED_EXPERTS.as_ptr(), buft),
-                override_for(std::ptr::null(), std::ptr::null_mut()),
-            ];
-            params.tensor_buft_overrides = overrides.as_ptr();
-            load_stream(file, params)
-        }
+        Weights::Read(file) | Weights::Reserved(file) => load_stream(file, params),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::backend::{ComputeOutcome, CpuUnit};
 use crate::block::ExpertBlock;
-use crate::clone::Graph;
+use crate::graph::Graph;
 use llama_cpp_sys_2 as sys;
 
 /// A matrix of `rows` contiguous rows, each as wide as the hidden rows.

@@ -9,7 +9,8 @@
 
 use crate::backend::{ComputeOutcome, CpuUnit};
 use crate::block::{ExpertBlock, ExpertMatrix};
-use crate::clone::{CloneError, Clones, PackedShape};
+use crate::clone::{CloneError, PackedShape};
+use crate::packed::CpuClones;
 use llama_cpp_sys_2 as sys;
 use motley_model::{Matrix, Part};
 use motley_store::{Filled, FilledExpert};
@@ -50,7 +51,7 @@ pub(crate) struct Subset {
     /// Arena slots of each row, matrix after matrix.
     slot_ids: Vec<i32>,
     weights: Vec<ArenaWeight>,
-    clones: Clones,
+    clones: CpuClones,
 }
 
 /// One matrix of the block as the arena holds it: the stack of slots, and which
@@ -211,8 +212,7 @@ impl Subset {
         cpu: &mut CpuUnit,
         block: &mut ExpertBlock<'_>,
     ) -> Result<ComputeOutcome, SubsetError> {
-        let shape =
-            PackedShape { slots: block.slots(), tokens: block.tokens(), rows: self.rows.len() };
+        let shape = PackedShape::of(block, self.rows.len());
         let mut expert_ids = ids_tensor(&mut self.expert_ids, 1);
         let mut packed = self.clones.build(block, shape, &mut self.weights, &mut expert_ids)?;
         for (row, &(token, slot)) in self.rows.iter().enumerate() {

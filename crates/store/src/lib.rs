@@ -5,6 +5,7 @@
 //! * `memory`: anonymous mappings.
 //! * [`arena`]: slots of one shape; leases as types.
 //! * [`expert`]: the slots of one expert, held together.
+//! * [`mapped`]: experts through a mapping of the files, for copies to a device.
 //! * [`counters`]: figures of the disk.
 //! * [`read`]: requests in, filled slots out; io_uring or a pool of threads.
 
@@ -13,12 +14,14 @@
 pub mod arena;
 pub mod counters;
 pub mod expert;
+pub mod mapped;
 mod memory;
 pub mod read;
 
 pub use arena::{Arena, ArenaError, ArenaSpec, Filled, MAX_SLOTS, SlotLease};
 pub use counters::Counters;
 pub use expert::{ExpertLease, ExpertSlot, FilledExpert};
+pub use mapped::{MapError, MappedExperts};
 pub use memory::HugePages;
 pub use read::{
     Backend, Choice, ChooseError, Completion, FaultPlan, FileMode, Files, FilesError, Measured,

@@ -1,0 +1,234 @@
+//! A short prompt and a few tokens through one model, with some experts on units and the
+//! CPU computing the others at the same time.
+
+use motley_ggml::gpu::{
+    ComputeLane, CopyLane, GpuBlock, GpuDevice, GpuExpert, GpuOptions, GpuRow, GpuUnit,
+};
+use motley_ggml::{
+    Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions, CpuUnit,
+    ExpertBlock, Model, ModelOptions, Pools, Runtime, Seam, Threadpool, ThreadpoolOptions, Weights,
+};
+use motley_model::ModelSpec;
+use motley_store::MappedExperts;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use xtask::synth::{Arch, Preset, Request};
+
+/// Fewer than llama.cpp wants before it moves dense work to a GPU (32).
+const PROMPT: std::ops::Range<i32> = 100..120;
+const DECODED: [i32; 3] = [7, 42, 9];
+
+/// A model and its experts' bytes.
+pub(crate) struct TestModel {
+    pub(crate) spec: ModelSpec,
+    pub(crate) mapped: MappedExperts,
+    model: Arc<Model>,
+}
+
+/// A test model of this architecture; `None` when it cannot be made here.
+pub(crate) fn model(arch: Arch) -> Option<TestModel> {
+    // Plain weights: rearranged ones have other last bits than the bytes of the file.
+    model_with(arch, ModelOptions { repack: false, gpu_layers: 0, gpu_experts: false })
+}
+
+/// As [`model`], loaded so.
+pub(crate) fn model_with(arch: Arch, options: ModelOptions) -> Option<TestModel> {
+    if !xtask::smollm2::path().ok()?.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+        assert!(!required, "run `cargo xtask smollm2`");
+        eprintln!("passing over: run `cargo xtask smollm2`");
+        return None;
+    }
+    let request = Request::of_preset(Preset::Test(arch));
+    let path = xtask::synth::ensure_cached(&request).expect("the model can be made");
+    let (spec, files) = ModelSpec::open(&path).expect("it reads");
+    let mapped = MappedExperts::open(&spec, &files.paths).expect("it maps");
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    let model = Model::load(runtime, Weights::Mapped(path), &options, &mut |_| true);
+    Some(TestModel { spec, mapped, model: Arc::new(model.expect("it loads")) })
+}
+
+impl TestModel {
+    pub(crate) fn logits_of_cpu(&self) -> Vec<f32> {
+        self.logits(Box::new(Whole))
+    }
+
+    /// Logits after the prompt and after each decoded token, one after the other.
+    fn logits(&self, executor: Box<dyn BlockExecutor>) -> Vec<f32> {
+        let pool = Arc::new(Threadpool::new(&ThreadpoolOptions::with_threads(1)).unwrap());
+        let pools = Pools { decode: Arc::clone(&pool), prefill: pool };
+        let shape = ContextOptions {
+            context_tokens: 64,
+            batch_tokens: 32,
+            sequences: 1,
+            unified: true,
+            precise_attention: false,
+        };
+        let mut context = Context::new(Arc::clone(&self.model), &shape, pools, executor).unwrap();
+        let mut logits = Vec::new();
+        let mut position = 0;
+        let prompt: Vec<i32> = PROMPT.collect();
+        for tokens in std::iter::once(&prompt[..]).chain(DECODED.chunks(1)) {
+            let mut batch = Batch::with_capacity(tokens.len());
+            for (nth, &token) in tokens.iter().enumerate() {
+                let last = nth + 1 == tokens.len();
+                batch.push(BatchToken { token, position, sequence: 0, logits: last });
+                position += 1;
+            }
+            context.decode(&batch).expect("it runs");
+            logits.extend_from_slice(context.logits(tokens.len() - 1).expect("asked for"));
+        }
+        logits
+    }
+}
+
+/// What a trial is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting<'m> {
+    pub(crate) model: &'m TestModel,
+    /// Of each layer's experts, how many may go to units.
+    pub(crate) percent: u32,
+    /// Of the first unit; each further one has half the budget of the one before.
+    pub(crate) options: GpuOptions,
+}
+
+impl<'m> Setting<'m> {
+    pub(crate) fn of(model: &'m TestModel, budget_bytes: u64) -> Self {
+        Self { model, percent: 50, options: GpuOptions::within(budget_bytes) }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Trial {
+    pub(crate) logits: Vec<f32>,
+    pub(crate) slots: Vec<u32>,
+    pub(crate) blocks: usize,
+    pub(crate) block_rows: usize,
+    pub(crate) gpu_rows: usize,
+    pub(crate) cpu_rows: usize,
+    pub(crate) computations: usize,
+    pub(crate) refused: Option<String>,
+}
+
+/// Runs the model with a unit on each device.
+pub(crate) fn trial(devices: &[GpuDevice], setting: Setting<'_>) -> Trial {
+    let mut options = setting.options;
+    let mut units = Vec::new();
+    for device in devices {
+        let unit = GpuUnit::new(device, &setting.model.spec, &options).expect("it fits");
+        assert!(unit.bytes() <= options.budget_bytes + (64 << 10), "{}", unit.bytes());
+        let (copy, compute) = (unit.copy_lane().unwrap(), unit.compute_lane().unwrap());
+        units.push(Lanes { unit, copy, compute });
+        options.budget_bytes /= 2;
+    }
+    let slots = units.iter().map(|lanes| lanes.unit.slots()).collect();
+    let counted = Arc::new(Mutex::new(Trial { slots, ..Trial::default() }));
+    let executor = Split {
+        units,
+        mapped: setting.model.mapped.clone(),
+        resident: HashMap::new(),
+        experts: setting.model.spec.experts * setting.percent / 100,
+        counted: Arc::clone(&counted),
+    };
+    let logits = setting.model.logits(Box::new(executor));
+    let mut trial = counted.lock().unwrap().clone();
+    trial.logits = logits;
+    trial
+}
+
+struct Lanes {
+    unit: GpuUnit,
+    copy: CopyLane,
+    compute: ComputeLane,
+}
+
+/// The first experts of every layer go to units, to whichever has a slot first.
+struct Split {
+    units: Vec<Lanes>,
+    mapped: MappedExperts,
+    resident: HashMap<(u32, u32), (usize, GpuExpert)>,
+    experts: u32,
+    counted: Arc<Mutex<Trial>>,
+}
+
+impl Split {
+    /// The expert's slot, filled now if there is room.
+    fn bring(&mut self, layer: u32, expert: u32) -> Option<(usize, GpuExpert)> {
+        if let Some(there) = self.resident.get(&(layer, expert)) {
+            return Some(there.clone());
+        }
+        let lease = |(index, lanes): (usize, &mut Lanes)| {
+            let lease = lanes.unit.lease(layer)?;
+            let parts = self.mapped.parts(layer, expert);
+            Some((index, lanes.copy.fill(lease, parts).expect("all parts are there")))
+        };
+        let there = self.units.iter_mut().enumerate().find_map(lease)?;
+        self.resident.insert((layer, expert), there.clone());
+        Some(there)
+    }
+}
+
+impl BlockExecutor for Split {
+    fn execute(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, BlockError> {
+        let mut on_unit: Vec<Vec<(usize, usize, GpuExpert)>> = vec![Vec::new(); self.units.len()];
+        let mut on_cpu = Vec::new();
+        for (token, slot) in
+            (0..block.tokens()).flat_map(|t| (0..block.slots()).map(move |s| (t, s)))
+        {
+            let expert = block.expert(token, slot);
+            let found =
+                if expert < self.experts { self.bring(block.layer(), expert) } else { None };
+            match found {
+                Some((unit, expert)) => on_unit[unit].push((token, slot, expert)),
+                None => on_cpu.push((token, slot)),
+            }
+        }
+        let mut counted = self.counted.lock().unwrap();
+        counted.blocks += 1;
+        counted.block_rows += block.output_rows();
+        let copied = GpuBlock::of(block).expect("every operation can be cloned");
+        let mut tasks = Vec::new();
+        for (lanes, rows) in self.units.iter_mut().zip(&on_unit) {
+            let gpu_row = |(token, slot, expert)| GpuRow { token, slot, expert };
+            let rows: Vec<_> =
+                rows.iter().map(|(t, s, expert)| gpu_row((*t, *s, expert))).collect();
+            match lanes.unit.prepare(&copied, &rows) {
+                Ok(task) => tasks.push((task, &mut lanes.compute)),
+                Err(refused) => {
+                    counted.refused = Some(refused.to_string());
+                    on_cpu.extend(rows.iter().map(|row| (row.token, row.slot)));
+                }
+            }
+        }
+        counted.cpu_rows += on_cpu.len();
+        let outcome = std::thread::scope(|scope| {
+            for (task, lane) in &mut tasks {
+                scope.spawn(|| assert_eq!(task.run(lane), ComputeOutcome::Done));
+            }
+            cpu.compute_rows(block, &on_cpu).expect("rows of this block")
+        });
+        for (task, _) in &tasks {
+            task.scatter(block);
+            counted.gpu_rows += task.rows();
+            counted.computations += task.computations();
+        }
+        Ok(outcome)
+    }
+}
+
+struct Whole;
+
+impl BlockExecutor for Whole {
+    fn execute(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, BlockError> {
+        Ok(cpu.compute(block))
+    }
+}
