@@ -71,8 +71,8 @@ pub struct GpuTask {
     slots: Arc<Slots>,
     layer: u32,
     pieces: Vec<Piece>,
-    /// Keeps the slots from being filled anew.
-    _experts: Vec<GpuExpert>,
+    /// Keeps the slots from being filled anew until they have been computed from.
+    experts: Vec<GpuExpert>,
 }
 
 impl GpuUnit {
@@ -94,7 +94,7 @@ impl GpuUnit {
         }
         let experts = rows.iter().map(|row| row.expert.clone()).collect();
         let (slots, layer) = (Arc::clone(&self.0), block.layer());
-        Ok(GpuTask { slots, layer, pieces, _experts: experts })
+        Ok(GpuTask { slots, layer, pieces, experts })
     }
 
     /// A task over all rows of these experts: (number in the layer, its slot).
@@ -136,12 +136,15 @@ impl GpuTask {
         self.pieces.len()
     }
 
-    /// Computes the rows: up, computation, one read-back. The first failure ends it.
+    /// Computes the rows: up, computation, one read-back. The first failure ends it. Either way
+    /// the task holds its experts no longer: their slots may be filled anew.
     ///
     /// # Panics
-    /// When `lane` is another unit's.
+    /// When `lane` is another unit's, and when it is run again.
     pub fn run(&mut self, lane: &mut ComputeLane) -> ComputeOutcome {
         assert!(lane.serves(&self.slots), "a task runs on a lane of its own unit");
+        assert!(self.pieces.is_empty() || !self.experts.is_empty(), "a task runs once");
+        let _held = std::mem::take(&mut self.experts);
         for piece in &mut self.pieces {
             match lane.run(piece) {
                 ComputeOutcome::Done => {}

@@ -1,5 +1,6 @@
 //! `motley reproduce`: published figures beside ours, as a table and as documents with
-//! pictures. Prints and writes; every number comes from `motley_sim::reproduce`.
+//! pictures. Prints and writes; every number comes from `motley_sim::reproduce`, with `--engine`
+//! also from the engine's executor ([`engine`]).
 
 use crate::args::{Global, Reproduce, SourceArg};
 use crate::page::{align_right, table, width_of};
@@ -12,8 +13,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+mod engine;
+
 /// Runs the command.
 pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) -> Result<()> {
+    if let Some(runs) = reproduce.engine {
+        let known = matches!(reproduce.source, SourceArg::Hybrimoe);
+        anyhow::ensure!(
+            known,
+            "--engine drives one source: write `motley reproduce hybrimoe --engine`"
+        );
+        return engine::run(runs, global.json, columns);
+    }
     let mut reports = Vec::new();
     for source in sources(reproduce.source) {
         let waiting = spinner(global.json, source, reproduce.dry_run);
