@@ -124,7 +124,7 @@ fn every_pair_once_and_no_copy_in_vain() {
         for (prefetch, share) in
             PrefetchChoice::ALL.into_iter().zip([0.0, 0.25, 0.5, 1.0].into_iter().cycle())
         {
-            let made = trace(9, 5, 7);
+            let made = trace(9, 2, 7);
             let scheduler = scheduler(strategy.build_whole(), prefetch, share);
             let driven = drive(scheduler, &made, 0.05, 0);
             let what = format!("{} {} {share}", strategy.name(), prefetch.name());

@@ -109,7 +109,7 @@ fn every_strategy_says_the_same_at_every_share() {
     let (expected, _) = said(&path, None);
     assert_eq!(expected.len(), TOKENS);
     for strategy in StrategyChoice::ALL {
-        for share in SHARES {
+        for share in SHARES.into_iter().filter(|&share| share > 0.0) {
             check(&path, Way { share, strategy, ..USUAL }, &expected);
         }
     }
