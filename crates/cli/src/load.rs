@@ -2,6 +2,7 @@
 //! line that says what was chosen.
 
 use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
+use crate::devices;
 use crate::planned::{self, Wanted, everything};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -131,6 +132,7 @@ fn engine_options(
             prefetch: load.prefetch,
             ..StreamingOptions::default()
         },
+        records: load.records,
         ..EngineOptions::default()
     }
 }
@@ -204,7 +206,8 @@ pub(crate) fn load(
         Some(plan) => Residence::planned(plan, load),
         None => Residence::choose(&spec, load, global.memory)?,
     };
-    let options = engine_options(&spec, load, global.threads, &residence);
+    let mut options = engine_options(&spec, load, global.threads, &residence);
+    let device = devices::apply(&runtime, &global.devices, &spec, load, &mut options)?;
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {
         bar.set_position((fraction * 1000.0) as u64);
@@ -213,7 +216,8 @@ pub(crate) fn load(
     bar.finish_and_clear();
     let engine = engine?;
     if !global.json {
-        let line = chosen(engine.spec(), &residence.why, engine.threads());
+        let why = device.as_ref().unwrap_or(&residence.why);
+        let line = chosen(engine.spec(), why, engine.threads());
         eprintln!("motley: {line}{}", expectation(&spec, load, global, &residence));
         if let Some(hint) = unused_cpu_level() {
             eprintln!("motley: {hint}");

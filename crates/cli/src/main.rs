@@ -6,6 +6,7 @@
 
 mod args;
 mod commands;
+mod devices;
 mod last;
 mod load;
 mod npu;

@@ -10,8 +10,10 @@ use crate::experts::{Experts, Landed};
 use crate::figures::{BlockTimes, SharedFigures, StreamFigures, added};
 use crate::foresight::Foresight;
 use crate::helper::BlockHelper;
+use crate::loads::Loads;
 use crate::pressure::PressureWatch;
 use crate::routing::{Routed, RoutingWatcher};
+use crate::timeline::Timeline;
 use motley_cost::Nanos;
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::prefetch::Prediction;
@@ -52,15 +54,14 @@ pub(crate) struct Streaming {
     /// there belongs to the next.
     pub(crate) counted: StreamFigures,
     pub(crate) scratch: Scratch,
+    /// What ran when, if somebody wants to know.
+    pub(crate) timeline: Option<Arc<Timeline>>,
 }
 
 /// Buffers kept between blocks: a decode step allocates next to nothing.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// Place of each expert in `experts`, or `None`.
-    place: Vec<Option<u16>>,
-    experts: Vec<u16>,
-    loads: Vec<u32>,
+    loads: Loads,
     ready: Vec<(u32, FilledExpert)>,
 }
 
@@ -93,6 +94,9 @@ impl BlockExecutor for Drive {
         let outcome = streaming.run(block, cpu);
         if !matches!(outcome, Ok(ComputeOutcome::Done)) {
             streaming.abandon();
+        }
+        if let Some(timeline) = &streaming.timeline {
+            timeline.end_block();
         }
         streaming.times.block = begun.elapsed();
         let after = streaming.figures();
@@ -135,6 +139,9 @@ impl Streaming {
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
         self.times = BlockTimes::default();
+        if let Some(timeline) = &self.timeline {
+            timeline.begin_block(block.layer() as u16);
+        }
         self.take_landed()?;
         self.breathe();
         self.on_routed(block, cpu);
@@ -172,10 +179,10 @@ impl Streaming {
     }
 
     fn on_routed(&mut self, block: &ExpertBlock<'_>, cpu: &mut CpuUnit) {
-        self.scratch.count(block);
+        self.scratch.loads.count(block);
         let phase = phase_of(block);
         if let Some(foresight) = &mut self.foresight {
-            foresight.look(phase, block, &self.scratch.experts, cpu);
+            foresight.look(phase, block, self.scratch.loads.experts(), cpu);
         }
         let now = self.now();
         let (scores, predictions): (&[f32], &[Prediction]) = match &self.foresight {
@@ -185,8 +192,8 @@ impl Streaming {
         let routed = motley_sched::cache::Routed {
             layer: block.layer() as u16,
             tokens: block.tokens() as u32,
-            experts: &self.scratch.experts,
-            loads: &self.scratch.loads,
+            experts: self.scratch.loads.experts(),
+            loads: self.scratch.loads.tokens(),
             weights: &[],
             scores,
         };
@@ -230,6 +237,9 @@ impl Streaming {
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, String> {
+        if let Some(timeline) = &self.timeline {
+            timeline.asked(key, purpose);
+        }
         let priority = match purpose {
             Purpose::Demand => Priority::Demand,
             Purpose::Guess => Priority::Prefetch,
@@ -255,14 +265,25 @@ impl Streaming {
         let ready: Vec<_> =
             self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
         let begun = now();
+        let since = self.timeline.as_ref().map(|timeline| timeline.now());
         let outcome = cpu.compute_with(block, &ready).map_err(|error| error.to_string());
         self.times.compute += begun.elapsed();
+        if let (Some(timeline), Some(since)) = (&self.timeline, since) {
+            let layer = block.layer() as u16;
+            let with_tokens = |(expert, _): &(u32, &FilledExpert)| {
+                (ExpertKey::new(layer, *expert as u16), self.scratch.loads.of(*expert as u16))
+            };
+            timeline.computed(&ready.iter().map(with_tokens).collect::<Vec<_>>(), since);
+        }
         self.scratch.ready.clear();
         outcome
     }
 
     fn on_landed(&mut self, landed: Landed) -> Result<(), String> {
         let now = self.now();
+        if let Some(timeline) = &self.timeline {
+            timeline.landed(landed.key);
+        }
         let lost = self.scheduler.on_loaded(now, landed.key, landed.error.is_none());
         lost.map_err(|lost| landed.error.unwrap_or_else(|| lost.to_string()))
     }
@@ -291,34 +312,11 @@ impl Streaming {
 }
 
 /// Several tokens at once are a prompt's; the seam does not tell more.
-fn phase_of(block: &ExpertBlock<'_>) -> Phase {
+pub(crate) fn phase_of(block: &ExpertBlock<'_>) -> Phase {
     if block.tokens() > 1 { Phase::Prefill } else { Phase::Decode }
 }
 
 #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
 fn now() -> Instant {
     Instant::now()
-}
-
-impl Scratch {
-    /// The distinct experts of `block` and how many tokens chose each.
-    fn count(&mut self, block: &ExpertBlock<'_>) {
-        self.experts.drain(..).for_each(|expert| self.place[usize::from(expert)] = None);
-        self.loads.clear();
-        for token in 0..block.tokens() {
-            for slot in 0..block.slots() {
-                let expert = block.expert(token, slot) as u16;
-                let at = usize::from(expert);
-                if self.place.len() <= at {
-                    self.place.resize(at + 1, None);
-                }
-                let place = *self.place[at].get_or_insert_with(|| {
-                    self.experts.push(expert);
-                    self.loads.push(0);
-                    self.experts.len() as u16 - 1
-                });
-                self.loads[usize::from(place)] += 1;
-            }
-        }
-    }
 }

@@ -7,9 +7,12 @@ use crate::crowd::CrowdWatch;
 use crate::drive::{Drive, Streaming};
 use crate::figures::{SharedFigures, StreamFigures};
 use crate::helper::HelperMaker;
+use crate::hybrid::helper::HybridHelper;
+use crate::hybrid::{HybridHandle, HybridOptions};
 use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::streaming::{StreamingOptions, streaming};
+use crate::timeline::Timeline;
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
     ReadCounts, Runtime, VirtualFile, Weights,
@@ -18,6 +21,7 @@ use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_sched::Limits;
+use motley_sched::spans::Spans;
 use motley_trace::run::RUN_VERSION;
 use motley_trace::{RunRecord, StreamingRecord};
 use std::fs::File;
@@ -54,6 +58,15 @@ pub struct EngineOptions {
     pub memory_bytes: Option<u64>,
     /// How experts are streamed, with [`Loading::OnDemand`].
     pub streaming: StreamingOptions,
+    /// A device that shares the experts with the CPU, with [`Loading::Mapped`]; weights then
+    /// keep the file's order.
+    pub hybrid: Option<HybridOptions>,
+    /// Layers whose dense part, and attention, llama.cpp computes on its GPU.
+    pub gpu_layers: u32,
+    /// Their routed experts as well: everything fits there, and Motley steps aside.
+    pub gpu_experts: bool,
+    /// Whether what ran when is recorded ([`Engine::take_spans`]).
+    pub records: bool,
 }
 
 impl Default for EngineOptions {
@@ -66,6 +79,10 @@ impl Default for EngineOptions {
             yields_cores: true,
             memory_bytes: None,
             streaming: StreamingOptions::default(),
+            hybrid: None,
+            gpu_layers: 0,
+            gpu_experts: false,
+            records: false,
         }
     }
 }
@@ -115,6 +132,8 @@ pub struct Engine {
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
     helper: Option<HelperMaker>,
+    hybrid: Option<HybridHandle>,
+    timeline: Option<Arc<Timeline>>,
 }
 
 impl Engine {
@@ -128,13 +147,14 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let (spec, files) = ModelSpec::open(path)?;
         let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
-        let repack = options.repack && may_rearrange(&spec);
-        let model_options = ModelOptions { repack, gpu_layers: 0, gpu_experts: false };
+        let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
+        let EngineOptions { gpu_layers, gpu_experts, .. } = *options;
+        let model_options = ModelOptions { repack, gpu_layers, gpu_experts };
         let model = Model::load(runtime, weights, &model_options, progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
         let threads = thread_sets(options);
         let pools = threads.pools().ok_or(EngineError::Threads(threads.prefill.threads))?;
-        Ok(Self {
+        let mut engine = Self {
             spec: Arc::new(spec),
             paths: files.paths,
             model: Arc::new(model),
@@ -143,7 +163,38 @@ impl Engine {
             options: options.clone(),
             dense_reads,
             helper: None,
-        })
+            hybrid: None,
+            timeline: options.records.then(|| Arc::new(Timeline::new())),
+        };
+        if options.loading == Loading::Mapped && engine.spec.is_moe() {
+            engine.share(options.hybrid.clone());
+        }
+        Ok(engine)
+    }
+
+    /// Gives the sessions a device beside the CPU.
+    fn share(&mut self, options: Option<HybridOptions>) {
+        let Some(mut options) = options else { return };
+        options.records |= self.options.records;
+        let handle = HybridHandle::default();
+        self.hybrid = Some(handle.clone());
+        let (spec, paths) = (Arc::clone(&self.spec), self.paths.clone());
+        self.helper = Some(Arc::new(move || {
+            let (spec, paths) = (Arc::clone(&spec), paths.clone());
+            Box::new(HybridHelper::new(spec, paths, options.clone(), handle.clone()))
+        }));
+    }
+
+    /// What ran when since the last call, if it is recorded: on a device and the CPU, or on the
+    /// disk and the CPU when experts are streamed.
+    pub fn take_spans(&self) -> Option<Spans> {
+        let shared = self.hybrid.as_ref().and_then(HybridHandle::take_spans);
+        shared.or_else(|| self.timeline.as_ref().map(|timeline| timeline.take()))
+    }
+
+    /// The device beside the CPU, if there is one: what it did in the session started last.
+    pub fn hybrid(&self) -> Option<&HybridHandle> {
+        self.hybrid.as_ref()
     }
 
     /// Gives every session started from now on a unit beside the CPU. Blocks whose
@@ -303,7 +354,8 @@ impl Engine {
 
     fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
         let slots = self.slots(shape)?;
-        Ok(streaming(&self.spec, &self.paths, slots, &self.options.streaming)?)
+        let streaming = streaming(&self.spec, &self.paths, slots, &self.options.streaming)?;
+        Ok(Streaming { timeline: self.timeline.clone(), ..streaming })
     }
 
     fn slots(&self, shape: SessionShape) -> Result<u32, TooLittleMemory> {

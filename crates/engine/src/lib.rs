@@ -7,12 +7,13 @@
 //! * [`batching`]: many answers at once on one context.
 //! * [`cores`]: sets of threads for both phases; `crowd`: fewer while others take the cores.
 //! * [`mod@tune`]: choices of cores measured on a live session.
-//! * `drive`: what happens to each routed-expert block.
+//! * `drive`: what happens to each routed-expert block; `loads`: its experts, counted.
 //! * [`helper`]: a unit beside the CPU that takes blocks; `npu`: one (feature `npu`).
+//! * [`hybrid`]: experts in RAM beside a device that holds some of them (H1).
 //! * [`streaming`]: experts streamed from disk within a budget (M3).
 //! * `experts`: their bytes: arenas and the disk.
 //! * [`presence`]: which of them are in memory, for others to read.
-//! * [`figures`]: what blocks took and read.
+//! * `timeline`: what ran when; [`figures`]: what blocks took and read.
 //! * `foresight`: router scores and guesses for those who ask; `gates`: the routers.
 //! * [`pressure`]: the machine's memory, before and while it runs.
 //! * [`routing`]: watching which experts the router chose.
@@ -35,6 +36,8 @@ pub mod figures;
 mod foresight;
 mod gates;
 pub mod helper;
+pub mod hybrid;
+mod loads;
 #[cfg(feature = "npu")]
 pub mod npu;
 pub mod presence;
@@ -45,6 +48,7 @@ pub mod session;
 pub mod streaming;
 mod template;
 pub mod text;
+mod timeline;
 pub mod tune;
 
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
@@ -53,6 +57,8 @@ pub use cores::{MachineCores, ThreadSet, ThreadSets};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use figures::StreamFigures;
 pub use foresight::Foreseen;
+pub use hybrid::{HybridFigures, HybridHandle, HybridOptions, HybridReport};
+pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{
     Grammar, GrammarError, Runtime, Seam, SeamConflict, cpu::unused_cpu_level, schema_grammar,
 };

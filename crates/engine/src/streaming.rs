@@ -76,6 +76,7 @@ pub(crate) fn streaming(
         times: BlockTimes::default(),
         counted: StreamFigures::default(),
         scratch: Scratch::default(),
+        timeline: None,
     })
 }
 
@@ -108,7 +109,7 @@ fn costs(spec: &ModelSpec, disk_mb_per_s: f64) -> Costs {
     }
 }
 
-fn trace_header(spec: &ModelSpec) -> TraceHeader {
+pub(crate) fn trace_header(spec: &ModelSpec) -> TraceHeader {
     let name = spec.name.clone().unwrap_or_else(|| spec.architecture.clone());
     TraceHeader {
         version: FORMAT_VERSION,

@@ -7,6 +7,7 @@
 //! - [`calibration`]: the costs a plan is made with.
 //! - `measured`: those costs from what a driver measured.
 //! - [`demand`]: what a model asks of a machine for one token.
+//! - [`device_use`]: what a GPU is used for beside the CPU.
 //! - [`placement`]: what goes where.
 //! - [`predict`]: how fast that should be, in terms (M1).
 //! - [`mod@plan`]: all of it together.
@@ -19,6 +20,7 @@ pub mod budget;
 pub mod calibration;
 pub mod cores;
 pub mod demand;
+pub mod device_use;
 pub mod file;
 mod measured;
 pub mod placement;

@@ -10,12 +10,13 @@
 //! - [`timeline`]: H1, three timelines filled before anything runs.
 //! - [`bound`]: what no schedule can beat.
 //! - [`balance`]: the equations G2, G3 and G5.
-//! - [`strategy`]: who computes; eight strategies behind one trait.
-//! - [`prefetch`]: what to fetch early; five prefetchers behind one trait.
+//! - [`strategy`]: who computes; nine strategies behind one trait.
+//! - [`prefetch`]: what to fetch early; six prefetchers behind one trait.
 //! - [`cache`]: what stays; slots, leases and replacement policies.
 //! - [`breath`]: M3, how many slots while the machine's memory comes and goes.
 //! - [`crowding`]: how many threads decode while others want the cores too.
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
+//! - [`spans`]: what ran when, as both drivers record it.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
@@ -33,11 +34,14 @@ pub mod prefetch;
 pub mod regime;
 pub mod scheduler;
 pub mod selective;
+pub mod spans;
 pub mod strategy;
 pub mod timeline;
 pub mod work;
 
-pub use scheduler::{Action, Limits, LoadLost, Place, Purpose, Routing, Scheduler, SchedulerParts};
+pub use scheduler::{
+    Action, AtOnce, Limits, LoadLost, Place, Purpose, Routing, Scheduler, SchedulerParts,
+};
 pub use strategy::Strategy;
 pub use work::{
     Costs, Homes, LayerPlan, LayerWork, Layout, Phase, Presence, Share, Unit, WorkItem,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn case() -> impl Strategy<Value = Case> {
     let shape = (1u16..5, 1u16..24, 1u16..9, 1u32..20);
-    let policy = (0usize..10, 0usize..5, 0usize..3, 0.0..1.2f64);
+    let policy = (0usize..12, 0usize..6, 0usize..3, 0.0..1.2f64);
     let machine = (0usize..4, 0.5..20.0f64, 0.5..60.0f64, 0.5..80.0f64);
     (any::<u64>(), shape, policy, machine, 0.0..0.3f64).prop_map(
         |(seed, shape, policy, machine, fails)| {
@@ -23,6 +23,7 @@ fn case() -> impl Strategy<Value = Case> {
                 tokens,
                 strategy,
                 prefetcher,
+                together: false,
                 cache,
                 cache_share: share,
                 regime,
@@ -50,10 +51,18 @@ proptest! {
         prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
     }
 
+    /// The same when units take everything that is ready in one launch.
+    #[test]
+    fn units_may_take_several_at_once(case in case()) {
+        let outcome = run(&Case { together: true, ..case });
+        prop_assert_eq!(outcome.lost, 0);
+        prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
+    }
+
     /// Layers are given up half-way; the ones after them hold to the same rules.
     #[test]
     fn a_cancelled_layer_leaves_no_trace(case in case()) {
-        let case = Case { cancels: 0.5, passes: 8, ..case };
+        let case = Case { cancels: 0.5, passes: 8, together: case.seed % 4 > 1, ..case };
         let outcome = run(&case);
         prop_assert_eq!(outcome.lost, 0);
         prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
@@ -87,8 +96,9 @@ fn faults_neither_stop_nor_lose_anything() {
             experts: 16,
             top_k: 1 + pick(8, 6) as u16,
             tokens: 1 + pick(12, 12) as u32,
-            strategy: pick(16, 10) as usize,
-            prefetcher: pick(20, 5) as usize,
+            strategy: pick(16, 12) as usize,
+            prefetcher: pick(20, 6) as usize,
+            together: pick(40, 2) == 1,
             cache: pick(24, 3) as usize,
             cache_share: pick(28, 100) as f64 / 100.0,
             regime: pick(36, 4) as usize,
@@ -118,6 +128,7 @@ fn an_expert_that_never_arrives_is_reported() {
         tokens: 1,
         strategy: 0,
         prefetcher: 0,
+        together: false,
         cache: 0,
         cache_share: 0.5,
         regime: 1,

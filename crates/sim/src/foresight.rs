@@ -22,7 +22,7 @@ pub struct ForesightParams {
 
 /// Predictions for each layer of one pass.
 #[derive(Debug)]
-pub(crate) struct Foresight {
+pub struct Foresight {
     params: ForesightParams,
     experts: u16,
     random: Pcg64,
@@ -31,21 +31,22 @@ pub(crate) struct Foresight {
 }
 
 impl Foresight {
-    pub(crate) fn new(params: ForesightParams, experts: u16) -> Self {
+    /// Before the first pass.
+    pub fn new(params: ForesightParams, experts: u16) -> Self {
         let random = Pcg64::seed_from_u64(params.seed);
         Self { params, experts, random, made: Vec::new() }
     }
 
-    pub(crate) fn see(&mut self, pass: &[Visit]) {
+    /// Makes the predictions of one pass, a list for each of its visits.
+    pub fn see(&mut self, pass: &[Visit]) -> &[Vec<Prediction>] {
         self.made.clear();
-        if self.params.layers == 0 {
-            return;
-        }
-        for at in 0..pass.len() {
+        let looks_ahead = self.params.layers > 0;
+        for at in (0..pass.len()).filter(|_| looks_ahead) {
             let ahead = usize::from(self.params.layers).min(pass.len() - at - 1);
             let made = (1..=ahead).map(|d| self.predict(&pass[at + d], d as i32)).collect();
             self.made.push(made);
         }
+        &self.made
     }
 
     pub(crate) fn predictions(&self, at: usize) -> &[Prediction] {

@@ -5,7 +5,6 @@
 //! - [`world`]: how long things really take; [`faults`] and [`foresight`] of a stated quality.
 //! - [`drive`](mod@drive): the event loop, sibling of the engine's.
 //! - [`outcome`]: hit rate, speed, utilisation, idle link time.
-//! - [`spans`]: what ran when, also in Chrome's trace format.
 //! - [`gantt`](mod@gantt): a stretch of a drive as a picture.
 //! - [`shape`]: models as the simulator sees them, by name or written out.
 //! - [`setup`]: from a machine, a model and names to a drive.
@@ -38,10 +37,10 @@ pub mod reproduce;
 pub mod rerun;
 pub mod setup;
 pub mod shape;
-pub mod spans;
 pub mod synth;
 pub mod world;
 
 pub use drive::{DriveError, drive};
+pub use motley_sched::spans;
 pub use outcome::Outcome;
 pub use world::{DenseCost, World};

@@ -10,7 +10,7 @@ use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Stra
 use motley_sim::faults::Faults;
 use motley_sim::foresight::ForesightParams;
 use motley_sim::gantt::{GanttError, Window, gantt};
-use motley_sim::spans::Spans;
+use motley_sim::spans::{RowNames, Spans};
 use motley_sim::synth::{Synth, SynthParams};
 use motley_sim::{DenseCost, Outcome, World, drive};
 
@@ -131,7 +131,7 @@ fn a_thousand_seeds_of_faults_lose_nothing() {
 fn the_timeline_opens_in_a_trace_viewer_and_as_a_picture() {
     let mut spans = Spans::default();
     let outcome = full(0.25, Faults::default(), 0, Some(&mut spans));
-    let chrome = spans.to_chrome_trace();
+    let chrome = spans.to_chrome_trace(&RowNames::default());
     let events = chrome["traceEvents"].as_array().expect("a list of events");
     let complete = events.iter().filter(|event| event["ph"] == "X");
     assert_eq!(complete.count(), spans.iter().count());

@@ -22,7 +22,7 @@ pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use serve::Serve;
-pub(crate) use sim::{MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
+pub(crate) use sim::{EngineRuns, MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 pub(crate) use tune::{Tune, TuneGoal};
 
@@ -46,6 +46,10 @@ pub(crate) struct Global {
     /// what the machine can give)
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
+    /// Device that shares the experts with the CPU: auto, cpu (none), or a name such as
+    /// vulkan0
+    #[arg(long, global = true, value_name = "NAME", default_value = "auto")]
+    pub(crate) devices: String,
     /// Seed for sampling and for made routing
     #[arg(long, global = true, default_value_t = 0)]
     pub(crate) seed: u32,
@@ -108,6 +112,9 @@ pub(crate) struct Run {
     /// Write where the time went, and what was hit and read, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
+    /// Write what ran when (device, copies, CPU; disk) in Chrome's trace format
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) timeline: Option<PathBuf>,
     /// Do not keep this run for `motley explain`
     #[arg(long)]
     pub(crate) no_record: bool,
@@ -165,6 +172,9 @@ pub(crate) struct LoadArgs {
     /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) chunk: Option<u32>,
+    /// Whether what runs when is recorded.
+    #[arg(skip)]
+    pub(crate) records: bool,
 }
 
 impl LoadArgs {

@@ -150,6 +150,19 @@ pub(crate) struct Reproduce {
     pub(crate) trace: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) ladder: LadderArgs,
+    /// Drive the engine's own threads against devices that sleep, beside the simulator
+    /// (hybrimoe only, about a minute)
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "full")]
+    pub(crate) engine: Option<EngineRuns>,
+}
+
+/// How much of a source is driven through the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineRuns {
+    /// All models and cache sizes
+    Full,
+    /// One model with a quarter of its experts cached
+    Quick,
 }
 
 /// Values of `reproduce`'s argument.

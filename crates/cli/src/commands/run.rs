@@ -1,16 +1,18 @@
 //! `motley run`: streams a continuation, or chats when no prompt is given.
 
-use crate::args::{Global, Run};
+use crate::args::{Global, LoadArgs, Run};
 use crate::last::{self, LastRun, write_record};
 use crate::load::{load, sampling, session_options, settled};
 use anyhow::{Context, Result};
 use motley_engine::{
-    ChatMessage, Engine, Finish, Generation, Runtime, Seam, Session, SessionStats, StreamFigures,
-    TextStream,
+    ChatMessage, Engine, Finish, Generation, HybridHandle, HybridReport, Runtime, Seam, Session,
+    SessionStats, StreamFigures, TextStream,
 };
+use motley_sched::spans::RowNames;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -19,6 +21,7 @@ use std::time::Duration;
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     let settings = settled(&run.load, &run.model, global)?;
+    let settings = LoadArgs { records: run.timeline.is_some(), ..settings };
     let engine = load(runtime, &run.model, &settings, global)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &session_options(&settings), last.as_ref())?;
@@ -34,7 +37,26 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     if let Some(last) = last {
         last.finish(&engine, &session);
     }
+    if let Some(path) = &run.timeline {
+        write_timeline(path, &engine)?;
+    }
     run.stats.as_ref().map_or(Ok(()), |path| write_record(path, &engine, &session))
+}
+
+/// What ran when: a device beside the CPU, or the disk beside it.
+fn write_timeline(path: &Path, engine: &Engine) -> Result<()> {
+    let spans = engine.take_spans().unwrap_or_default();
+    anyhow::ensure!(
+        spans.iter().next().is_some(),
+        "nothing to draw: all experts are in memory; a timeline shows a disk (--memory) or a \
+         device (--devices) beside the CPU"
+    );
+    let rows = match engine.hybrid() {
+        Some(_) => RowNames { dense: "dense", fast: "device", link: "copies", home: "CPU" },
+        None => RowNames { dense: "dense", fast: "CPU", link: "disk", home: "CPU" },
+    };
+    let text = serde_json::to_string(&spans.to_chrome_trace(&rows))?;
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn complete(
@@ -54,7 +76,7 @@ fn complete(
     }
     println!();
     if global.verbose > 0 {
-        eprintln!("motley: {}", figures(&session.stats()));
+        eprintln!("motley: {}{}", figures(&session.stats()), shared(engine));
     }
     Ok(())
 }
@@ -84,7 +106,7 @@ fn chat(
         let answer = answer(engine, session, &tokens[kept..], generation, &interrupted, true)?;
         println!();
         if global.verbose > 0 {
-            eprintln!("motley: {}", figures(&session.stats()));
+            eprintln!("motley: {}{}", figures(&session.stats()), shared(engine));
         }
         known = tokens;
         known.extend(&answer.tokens);
@@ -165,6 +187,24 @@ fn figures(stats: &SessionStats) -> String {
         stats.seam.blocks,
     ) + &changes(stats)
         + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
+}
+
+/// What the device beside the CPU did.
+fn shared(engine: &Engine) -> String {
+    let Some(report) = engine.hybrid().map(HybridHandle::report) else { return String::new() };
+    let HybridReport { cache_slots, refused, refused_reason, figures } = report;
+    let pairs = figures.routed_pairs.max(1) as f64;
+    let refused = refused_reason
+        .map_or(String::new(), |reason| format!(", {refused} blocks refused ({reason})"));
+    format!(
+        "; device with {cache_slots} experts computed {:.0} % of pairs in {} launches, {} copies \
+         on demand, {} on a guess of which {} in vain{refused}",
+        100.0 * figures.fast_pairs as f64 / pairs,
+        figures.fast_launches,
+        figures.demanded_copies,
+        figures.guessed_copies,
+        figures.guessed_unused,
+    )
 }
 
 /// How often other programs made decode go on with fewer or more threads.

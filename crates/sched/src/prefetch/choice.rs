@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::work::Phase;
 
-use super::{NextLayer, NoPrefetch, Prefetcher, PrefillCounted, PreviousToken, Refill};
+use super::{NextLayer, NoPrefetch, Prefetcher, PrefillCounted, PreviousToken, Refill, WholeLayer};
 
 /// A prefetcher, or the pair HybriMoE uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,13 @@ pub enum PrefetchChoice {
     Refill,
     /// H2, and after it what was missed.
     NextLayerRefill,
+    /// The whole next layer of a prompt (double buffering), H2 in decode.
+    WholeLayer,
 }
 
 impl PrefetchChoice {
     /// Every prefetcher.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::None,
         Self::PreviousToken,
         Self::NextLayer,
@@ -38,6 +40,7 @@ impl PrefetchChoice {
         Self::PrefillCounted,
         Self::Refill,
         Self::NextLayerRefill,
+        Self::WholeLayer,
     ];
 
     /// The prefetcher before its first layer.
@@ -50,6 +53,9 @@ impl PrefetchChoice {
             Self::PrefillCounted => Box::new(PrefillCounted::new(grid)),
             Self::Refill => Box::new(Refill::after(Box::new(NoPrefetch))),
             Self::NextLayerRefill => Box::new(Refill::after(Box::new(NextLayer::default()))),
+            Self::WholeLayer => {
+                Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only())))
+            }
         }
     }
 
@@ -63,6 +69,7 @@ impl PrefetchChoice {
             Self::PrefillCounted => "prefill-counted",
             Self::Refill => "refill",
             Self::NextLayerRefill => "next-layer+refill",
+            Self::WholeLayer => "whole-layer",
         }
     }
 
@@ -75,7 +82,7 @@ impl PrefetchChoice {
     pub fn uses_predictions_in(self, phase: Phase) -> bool {
         match self {
             Self::NextLayer | Self::NextLayerRefill => true,
-            Self::NextLayerDecode => phase == Phase::Decode,
+            Self::NextLayerDecode | Self::WholeLayer => phase == Phase::Decode,
             Self::None | Self::PreviousToken | Self::PrefillCounted | Self::Refill => false,
         }
     }

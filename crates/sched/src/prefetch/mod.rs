@@ -10,6 +10,7 @@
 //! - [`next_layer`]: predicted loads, ranked by what each would save (H2).
 //! - [`prefill_counted`]: the experts most used in prefill, before decode begins (G4).
 //! - [`refill`]: what was missed, when the cache's policy wants it.
+//! - [`whole_layer`]: the next layer of a prompt, whole (double buffering).
 //! - [`choice`]: all of them by name.
 
 use motley_cost::Nanos;
@@ -23,6 +24,7 @@ pub mod none;
 pub mod prefill_counted;
 pub mod previous_token;
 pub mod refill;
+pub mod whole_layer;
 
 pub use choice::PrefetchChoice;
 pub use next_layer::NextLayer;
@@ -30,6 +32,7 @@ pub use none::NoPrefetch;
 pub use prefill_counted::PrefillCounted;
 pub use previous_token::PreviousToken;
 pub use refill::Refill;
+pub use whole_layer::WholeLayer;
 
 /// Loads a coming layer is expected to have, from its gate on the current hidden state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -62,6 +62,30 @@ impl Default for Limits {
     }
 }
 
+/// Computations a unit may have at the same time.
+///
+/// One is what the simulator times. A driver whose unit computes several experts in one launch,
+/// and brings their rows back together, asks for all that are ready (the most is no limit in
+/// practice); a unit still never has an expert whose bytes are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtOnce {
+    /// On the fast unit; at least 1.
+    pub fast: u16,
+    /// On each home lane; at least 1.
+    pub home: u16,
+}
+
+impl AtOnce {
+    /// Everything that is ready.
+    pub const ALL: Self = Self { fast: u16::MAX, home: u16::MAX };
+}
+
+impl Default for AtOnce {
+    fn default() -> Self {
+        Self { fast: 1, home: 1 }
+    }
+}
+
 /// What the driver is to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {

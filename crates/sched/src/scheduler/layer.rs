@@ -9,6 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use motley_trace::ExpertKey;
 
+use super::AtOnce;
 use crate::work::{LayerPlan, LayerWork, Share, Unit};
 
 /// A computation the driver can start.
@@ -35,7 +36,7 @@ struct Item {
 #[derive(Debug, Default)]
 struct Lane {
     queue: VecDeque<u16>,
-    running: bool,
+    running: u16,
     entered: bool,
 }
 
@@ -48,7 +49,8 @@ pub(super) struct Layer {
     /// Item of each expert, [`ABSENT`] when not routed.
     item_of: Vec<u16>,
     ready: BinaryHeap<Reverse<(u16, u16)>>,
-    fast_running: bool,
+    fast_running: u16,
+    at_once: AtOnce,
     lanes: Vec<Lane>,
     loads: VecDeque<u16>,
     parts_left: usize,
@@ -64,7 +66,8 @@ impl Layer {
             items: Vec::new(),
             item_of: vec![ABSENT; usize::from(experts)],
             ready: BinaryHeap::new(),
-            fast_running: false,
+            fast_running: 0,
+            at_once: AtOnce::default(),
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
             loads: VecDeque::new(),
             parts_left: 0,
@@ -99,6 +102,10 @@ impl Layer {
         }
         self.queue_fast(work, plan);
         self.queue_home(work, plan);
+    }
+
+    pub(super) fn set_at_once(&mut self, at_once: AtOnce) {
+        self.at_once = at_once;
     }
 
     pub(super) fn number(&self) -> u16 {
@@ -160,20 +167,20 @@ impl Layer {
 
     /// A computation for a unit that has none.
     pub(super) fn next_compute(&mut self) -> Option<Start> {
-        if !self.fast_running
+        if self.fast_running < self.at_once.fast
             && let Some(Reverse((_, i))) = self.ready.pop()
         {
-            self.fast_running = true;
+            self.fast_running += 1;
             return Some(self.start(i, Unit::Fast, None));
         }
         for number in 0..self.lanes.len() {
             let lane = &mut self.lanes[number];
-            if lane.running {
+            if lane.running >= self.at_once.home {
                 continue;
             }
             if let Some(i) = lane.queue.pop_front() {
                 let enters = (!lane.entered).then_some(self.pass_tokens);
-                (lane.running, lane.entered) = (true, true);
+                (lane.running, lane.entered) = (lane.running + 1, true);
                 return Some(self.start(i, Unit::Home(number as u16), enters));
             }
         }
@@ -187,8 +194,8 @@ impl Layer {
             Unit::Fast => &mut self.fast_running,
             Unit::Home(lane) => &mut self.lanes[usize::from(lane)].running,
         };
-        assert!(*running && key.layer == self.number, "{key} was not running on {unit:?}");
-        *running = false;
+        assert!(*running > 0 && key.layer == self.number, "{key} was not running on {unit:?}");
+        *running -= 1;
         self.parts_left -= 1;
     }
 
@@ -197,7 +204,7 @@ impl Layer {
     /// # Panics
     /// When a unit is still running.
     pub(super) fn abandon(&mut self) {
-        let running = self.fast_running || self.lanes.iter().any(|lane| lane.running);
+        let running = self.fast_running > 0 || self.lanes.iter().any(|lane| lane.running > 0);
         assert!(!running, "layer {} is still being computed", self.number);
         self.forget();
         self.parts_left = 0;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! After every event the driver polls until there is no action. A unit has one computation at a
-//! time; the link has at most [`Limits::loads_in_flight`]. A layer is finished when
+//! time unless told otherwise ([`AtOnce`]); the link has at most [`Limits::loads_in_flight`]. A layer is finished when
 //! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
 //!
 //! Modules in reading order:
@@ -34,7 +34,7 @@ mod layer;
 pub mod pace;
 pub mod places;
 
-pub use action::{Action, Counts, Limits, LoadLost, Routing};
+pub use action::{Action, AtOnce, Counts, Limits, LoadLost, Routing};
 use idle::IdleLink;
 use layer::Layer;
 use pace::Pace;
@@ -120,6 +120,22 @@ impl Scheduler {
             plan: LayerPlan::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// The same with several computations on a unit at a time.
+    ///
+    /// # Panics
+    /// When a unit could have none.
+    #[must_use]
+    pub fn computing(mut self, at_once: AtOnce) -> Self {
+        assert!(at_once.fast > 0 && at_once.home > 0, "a unit that computes nothing");
+        self.layer.set_at_once(at_once);
+        self
+    }
+
+    /// Home lanes, by the costs it decides with.
+    pub fn lanes(&self) -> u16 {
+        self.costs.lanes()
     }
 
     /// Gives slots to experts before the first layer; the driver loads them at leisure.

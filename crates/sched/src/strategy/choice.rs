@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, PartsStrategy, Pinned, Strategy,
-    TimelineStrategy,
+    TimelineStrategy, WholeLayers,
 };
 
 /// A strategy with its usual parameters.
@@ -28,11 +28,13 @@ pub enum StrategyChoice {
     Parts,
     /// G2, G3 and G5.
     Balanced,
+    /// A layer is streamed whole or computed in place.
+    WholeLayers,
 }
 
 impl StrategyChoice {
     /// Every strategy.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::OnDemand,
         Self::CpuOnMiss,
         Self::LayerSplit,
@@ -41,6 +43,7 @@ impl StrategyChoice {
         Self::Timelines,
         Self::Parts,
         Self::Balanced,
+        Self::WholeLayers,
     ];
 
     /// The strategy before its first layer.
@@ -54,6 +57,16 @@ impl StrategyChoice {
             Self::Timelines => Box::new(TimelineStrategy::default()),
             Self::Parts => Box::new(PartsStrategy::default()),
             Self::Balanced => Box::new(Balanced::new(true, true)),
+            Self::WholeLayers => Box::new(WholeLayers::default()),
+        }
+    }
+
+    /// The same for units that compute whole experts only.
+    pub fn build_whole(self) -> Box<dyn Strategy> {
+        match self {
+            Self::Balanced => Box::new(Balanced::new(true, false)),
+            Self::Parts => Box::new(TimelineStrategy::default()),
+            other => other.build(),
         }
     }
 
@@ -68,6 +81,7 @@ impl StrategyChoice {
             Self::Timelines => "timelines",
             Self::Parts => "timelines+parts",
             Self::Balanced => "balanced",
+            Self::WholeLayers => "whole-layers",
         }
     }
 }

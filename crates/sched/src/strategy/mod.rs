@@ -10,11 +10,14 @@
 //! - [`timelines`]: three timelines filled in advance (H1).
 //! - [`parts`]: the same with a part of one expert over the idle link (G2).
 //! - [`balanced`]: G2, G3 and G5.
+//! - [`whole_layers`]: a layer is streamed whole or computed in place (W7).
+//! - [`by_phase`]: one for prompts, one for decoding.
 //! - [`choice`]: all of them by name.
 
 use crate::work::{LayerPlan, LayerWork, Waits};
 
 pub mod balanced;
+pub mod by_phase;
 pub mod choice;
 pub mod cpu_on_miss;
 pub mod layer_split;
@@ -23,8 +26,10 @@ pub mod on_demand;
 pub mod parts;
 pub mod pinned;
 pub mod timelines;
+pub mod whole_layers;
 
 pub use balanced::Balanced;
+pub use by_phase::ByPhase;
 pub use choice::StrategyChoice;
 pub use cpu_on_miss::CpuOnMiss;
 pub use layer_split::LayerSplit;
@@ -33,6 +38,7 @@ pub use on_demand::OnDemand;
 pub use parts::PartsStrategy;
 pub use pinned::Pinned;
 pub use timelines::TimelineStrategy;
+pub use whole_layers::WholeLayers;
 
 /// Decides who computes the experts of one layer.
 ///

@@ -2,7 +2,7 @@
 //! carries out every action and panics when one is impossible.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_sched::bound::{lower_bound, work_bound};
@@ -11,13 +11,15 @@ use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};
 use motley_sched::prefetch::{
     NextLayer, NoPrefetch, Prediction, Prefetcher, PrefillCounted, PreviousToken, Refill,
+    WholeLayer,
 };
 use motley_sched::strategy::{
-    Balanced, CpuOnMiss, LayerSplit, Monde, OnDemand, PartsStrategy, Pinned, TimelineStrategy,
+    Balanced, ByPhase, CpuOnMiss, LayerSplit, Monde, OnDemand, PartsStrategy, Pinned,
+    TimelineStrategy, WholeLayers,
 };
 use motley_sched::{
-    Action, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Purpose, Routing, Scheduler,
-    SchedulerParts, Share, Strategy, Unit,
+    Action, AtOnce, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Purpose, Routing,
+    Scheduler, SchedulerParts, Share, Strategy, Unit,
 };
 use motley_trace::{ExpertGrid, ExpertKey};
 
@@ -31,6 +33,8 @@ pub(crate) struct Case {
     pub(crate) tokens: u32,
     pub(crate) strategy: usize,
     pub(crate) prefetcher: usize,
+    /// Units take all that is ready at once.
+    pub(crate) together: bool,
     pub(crate) cache: usize,
     pub(crate) cache_share: f64,
     /// 0 hybrid, 1 beyond RAM, 2 near-data with whole experts, 3 near-data with split experts.
@@ -81,7 +85,7 @@ struct World<'a> {
     most_buffers: usize,
     /// The slot whose expert was sent away last, with its bytes there.
     evicted: Option<Place>,
-    busy: BTreeMap<Unit, ExpertKey>,
+    busy: BTreeSet<(Unit, ExpertKey)>,
     /// Shares computed in this layer, and for how many tokens.
     computed: BTreeMap<ExpertKey, (f64, u32)>,
     outcome: Outcome,
@@ -114,7 +118,8 @@ pub(crate) fn run(case: &Case) -> Outcome {
         strategy: strategy(case.strategy),
         prefetcher: prefetcher(case.prefetcher, grid),
         limits: LIMITS,
-    });
+    })
+    .computing(if case.together { AtOnce::ALL } else { AtOnce::default() });
     let mut world = World {
         case,
         costs,
@@ -125,7 +130,7 @@ pub(crate) fn run(case: &Case) -> Outcome {
         buffers: BTreeMap::new(),
         most_buffers: slots as usize + usize::from(LIMITS.staging_slots),
         evicted: None,
-        busy: BTreeMap::new(),
+        busy: BTreeSet::new(),
         computed: BTreeMap::new(),
         outcome: Outcome::default(),
     };
@@ -179,7 +184,7 @@ impl World<'_> {
             match event {
                 Event::Computed(key, unit) => {
                     self.now = self.now.max(at);
-                    self.busy.remove(&unit);
+                    self.busy.remove(&(unit, key));
                     scheduler.on_computed(self.now, key, unit);
                 }
                 Event::Loaded(..) => self.events.push(Reverse((at, sequence, event))),
@@ -268,7 +273,7 @@ impl World<'_> {
                 }
             }
             Event::Computed(key, unit) => {
-                assert_eq!(self.busy.remove(&unit), Some(key));
+                assert!(self.busy.remove(&(unit, key)), "{key} was not running");
                 scheduler.on_computed(self.now, key, unit);
             }
         }
@@ -300,7 +305,7 @@ impl World<'_> {
                     assert_eq!(content.key, key);
                     let slot = matches!(place, Place::Cache(_));
                     self.evicted = (slot && content.here).then_some(place);
-                    let used = self.busy.get(&Unit::Fast) == Some(&key);
+                    let used = self.busy.contains(&(Unit::Fast, key));
                     assert!(!used, "{key} is released while it is computed");
                 }
             }
@@ -348,7 +353,9 @@ impl World<'_> {
                 self.costs.home_time(tokens, share)
             }
         };
-        assert!(self.busy.insert(unit, key).is_none(), "{unit:?} has two computations");
+        let alone = self.busy.iter().all(|(other, _)| *other != unit);
+        assert!(alone || self.case.together, "{unit:?} has two computations");
+        assert!(self.busy.insert((unit, key)), "{key} is computed twice at a time");
         let so_far = self.computed.entry(key).or_default();
         so_far.0 += share.fraction();
         so_far.1 = tokens;
@@ -400,6 +407,11 @@ fn strategy(number: usize) -> Box<dyn Strategy> {
         6 => Box::new(Balanced::new(true, false)),
         7 => Box::new(PartsStrategy::default()),
         8 => Box::new(LayerSplit::offloading(8)),
+        9 => Box::new(WholeLayers::default()),
+        10 => Box::new(ByPhase::new(
+            Box::new(WholeLayers::default()),
+            Box::new(TimelineStrategy::default()),
+        )),
         _ => Box::new(TimelineStrategy::default()),
     }
 }
@@ -410,6 +422,7 @@ fn prefetcher(number: usize, grid: ExpertGrid) -> Box<dyn Prefetcher> {
         1 => Box::new(PreviousToken::new(grid)),
         2 => Box::new(NextLayer::default()),
         3 => Box::new(PrefillCounted::new(grid)),
-        _ => Box::new(Refill::after(Box::new(NextLayer::default()))),
+        4 => Box::new(Refill::after(Box::new(NextLayer::default()))),
+        _ => Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only()))),
     }
 }

@@ -1,5 +1,6 @@
 //! `motley reproduce`: published figures beside ours, as a table and as documents with
-//! pictures. Prints and writes; every number comes from `motley_sim::reproduce`.
+//! pictures. Prints and writes; every number comes from `motley_sim::reproduce`, with `--engine`
+//! also from the engine's executor ([`engine`]).
 //!
 //! - `machines`: the page of three machines and three models.
 
@@ -18,10 +19,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+mod engine;
 mod machines;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) -> Result<()> {
+    if let Some(runs) = reproduce.engine {
+        let known = matches!(reproduce.source, SourceArg::Hybrimoe);
+        anyhow::ensure!(
+            known,
+            "--engine drives one source: write `motley reproduce hybrimoe --engine`"
+        );
+        return engine::run(runs, global.json, columns);
+    }
     let traces: Vec<Trace> =
         reproduce.trace.iter().map(|path| read_trace(path)).collect::<Result<_>>()?;
     let mut reports = Vec::new();

@@ -13,7 +13,7 @@ use motley_sim::Outcome;
 use motley_sim::faults::Faults;
 use motley_sim::gantt::{Window, gantt};
 use motley_sim::setup::{CacheSize, Choices, Setup};
-use motley_sim::spans::Spans;
+use motley_sim::spans::{RowNames, Spans};
 use motley_trace::{Phase, Trace, Visit};
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
 
 fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject, setup: &Setup) -> Result<()> {
     if let Some(path) = &output.timeline {
-        write(path, &serde_json::to_string(&spans.to_chrome_trace())?)?;
+        write(path, &serde_json::to_string(&spans.to_chrome_trace(&RowNames::default()))?)?;
     }
     let Some(path) = &output.svg else { return Ok(()) };
     let units = match &setup.home {

@@ -20,7 +20,7 @@ pub mod routing;
 pub mod setup;
 
 pub use assumed::assumed;
-use routing::Routing;
+pub use routing::Routing;
 use setup::{Assumptions, MODELS, Model, PROMPTS, RATIOS, Run, System};
 
 /// The values the document begins with; the document sweeps each.

@@ -82,6 +82,13 @@ impl Routing {
         Ok(replay(&mut self.decode.source(), &mut cache, 0)?.decode.rate())
     }
 
+    /// The first `tokens` of the decoded ones.
+    pub fn decoded(&self, tokens: u32) -> Trace {
+        let layers = usize::from(self.decode.header.layers);
+        let visits = self.decode.visits.iter().take(layers * tokens as usize);
+        Trace { header: self.decode.header.clone(), visits: visits.cloned().collect() }
+    }
+
     /// The first tokens after the decoded ones as one prompt in one pass.
     pub fn prompt(&self, tokens: u32) -> Trace {
         let layers = usize::from(self.rest.header.layers);

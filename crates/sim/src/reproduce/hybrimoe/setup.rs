@@ -114,6 +114,20 @@ pub enum System {
     HybriMoe,
 }
 
+/// A system put together for one model, before its first pass.
+pub struct SetUp {
+    /// Who decides, with [`Limits::default`].
+    pub scheduler: Scheduler,
+    /// Experts on the device to begin with, at no cost.
+    pub residents: Vec<ExpertKey>,
+    /// What experts and copies take.
+    pub costs: Costs,
+    /// What everything else takes.
+    pub dense: DenseCost,
+    /// How well the coming layers are foreseen.
+    pub foresight: ForesightParams,
+}
+
 /// One simulated run.
 pub struct Run<'a> {
     /// The machine.
@@ -146,13 +160,22 @@ impl Run<'_> {
         Ok(spans)
     }
 
-    fn outcome(
+    /// A trace of this model in virtual time.
+    pub fn outcome(
         &self,
         system: System,
         trace: &Trace,
         spans: Option<&mut Spans>,
     ) -> Result<Outcome, ReproduceError> {
-        let grid = trace.header.grid();
+        let SetUp { mut scheduler, residents, costs, dense, foresight } = self.set_up(system)?;
+        scheduler.preload(&residents);
+        let mut world = World::new(costs, dense).with_foresight(foresight);
+        Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
+    }
+
+    /// What is driven, for a driver of any kind.
+    pub fn set_up(&self, system: System) -> Result<SetUp, ReproduceError> {
+        let grid = self.routing.decode.header.grid();
         let costs = self.costs(system)?;
         let capacity = Capacity::per_layer_share(grid, self.ratio);
         let slots = capacity.total();
@@ -160,7 +183,7 @@ impl Run<'_> {
             System::LlamaCpp => Capacity::Global { slots },
             _ => capacity,
         };
-        let mut scheduler = Scheduler::new(SchedulerParts {
+        let scheduler = Scheduler::new(SchedulerParts {
             costs,
             cache: ExpertCache::new(grid, capacity, self.policy(system)),
             strategy: strategy(system),
@@ -172,10 +195,8 @@ impl Run<'_> {
             System::LlamaCpp => LayerSplit::residents(grid, slots),
             _ => Pinned::residents(grid, &self.routing.uses, per_layer),
         };
-        scheduler.preload(&residents);
         let foresight = ForesightParams { layers: 3, accuracy: self.open.foresight, seed: 5 };
-        let mut world = World::new(costs, self.dense()).with_foresight(foresight);
-        Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
+        Ok(SetUp { scheduler, residents, costs, dense: self.dense(), foresight })
     }
 
     fn policy(&self, system: System) -> Box<dyn CachePolicy> {

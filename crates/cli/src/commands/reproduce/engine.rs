@@ -1,0 +1,164 @@
+//! `motley reproduce hybrimoe --engine`: the same set-ups through the engine's executor, whose
+//! threads drive devices that sleep for what the cost model says, beside the simulator's answer.
+
+use crate::args::EngineRuns;
+use crate::page::{align_right, table, width_of};
+use anyhow::{Context, Result};
+use comfy_table::presets;
+use motley_cost::{ComputeCost, Nanos};
+use motley_engine::hybrid::artificial::{Artificial, Driven};
+use motley_sched::{Limits, Share};
+use motley_sim::foresight::Foresight;
+use motley_sim::reproduce::hybrimoe::setup::{MODELS, Model, RATIOS, Run, SetUp, System};
+use motley_sim::reproduce::hybrimoe::{ASSUMED, Routing};
+use motley_trace::{Phase, Trace};
+use serde::Serialize;
+
+/// Tokens decoded in each run; sleeping takes as long as running would.
+const DECODED: u32 = 8;
+/// Tokens of the prompt.
+const PROMPT: u32 = 128;
+/// Time of one copy: each model runs as much faster or slower as that takes, so that waking a
+/// thread (tens of microseconds) costs next to nothing beside a layer.
+const COPY_US: f64 = 1000.0;
+
+/// Runs the command.
+pub(crate) fn run(runs: EngineRuns, json: bool, columns: Option<u16>) -> Result<()> {
+    let speedups = speedups(runs)?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&speedups)?);
+        return Ok(());
+    }
+    let mut page = table(width_of(columns), presets::UTF8_FULL_CONDENSED);
+    page.set_header(["Model", "Cached", "Phase", "System", "Simulator", "Engine", "Difference"]);
+    for one in &speedups {
+        page.add_row([
+            one.model.to_owned(),
+            format!("{:.0} %", 100.0 * one.cached),
+            one.phase.to_owned(),
+            one.system.to_owned(),
+            format!("{:.2} x", one.simulator),
+            format!("{:.2} x", one.engine),
+            format!("{:+.1} %", 100.0 * one.difference),
+        ]);
+    }
+    align_right(&mut page, &[1, 4, 5, 6]);
+    let worst = speedups.iter().map(|one| one.difference.abs()).fold(0.0, f64::max);
+    println!(" Speed-up over the kTransformers policy, devices that sleep\n{}", page.trim_fmt());
+    println!(
+        " {DECODED} tokens decoded, {PROMPT} of prompt; largest difference {:.1} %",
+        100.0 * worst
+    );
+    Ok(())
+}
+
+/// One speed-up, as the simulator says and as the engine's executor has it.
+#[derive(Debug, Serialize)]
+struct Speedup {
+    model: &'static str,
+    cached: f64,
+    phase: &'static str,
+    system: &'static str,
+    simulator: f64,
+    engine: f64,
+    difference: f64,
+    /// Of the engine's run: part of the shorter of the CPU's and the device's work that ran
+    /// beside the other's.
+    overlap: Option<f64>,
+}
+
+fn speedups(runs: EngineRuns) -> Result<Vec<Speedup>> {
+    let machine = motley_machine::find("a6000-xeon-5220r")?;
+    let quick = runs == EngineRuns::Quick;
+    let mut speedups = Vec::new();
+    for model in MODELS.iter().filter(|model| !quick || model.name == "DeepSeek") {
+        let routing = Routing::for_model(model, ASSUMED.skew)?;
+        for &ratio in &RATIOS[..if quick { 1 } else { RATIOS.len() }] {
+            let run = Run { machine: &machine, model, routing: &routing, ratio, open: ASSUMED };
+            let parts = model.name == "Qwen2" && ratio == RATIOS[0];
+            let systems: &[(System, &str)] = if parts { &PARTS } else { &PARTS[..1] };
+            speedups.extend(compare(&run, Phase::Decode, systems)?);
+            speedups.extend(compare(&run, Phase::Prefill, &PARTS[..1])?);
+        }
+    }
+    Ok(speedups)
+}
+
+/// The whole, and where the source publishes them its parts.
+const PARTS: [(System, &str); 4] = [
+    (System::HybriMoe, "all"),
+    (System::Scheduling, "scheduling"),
+    (System::Prefetching, "prefetching"),
+    (System::Caching, "caching"),
+];
+
+fn compare(
+    run: &Run<'_>,
+    phase: Phase,
+    systems: &[(System, &'static str)],
+) -> Result<Vec<Speedup>> {
+    let (trace, name) = match phase {
+        Phase::Decode => (run.routing.decoded(DECODED), "decode"),
+        Phase::Prefill => (run.routing.prompt(PROMPT), "prefill"),
+    };
+    let base = Times::of(run, System::KTransformers, &trace)?;
+    let Model { name: model, .. } = *run.model;
+    let mut speedups = Vec::new();
+    for &(system, called) in systems {
+        let times = Times::of(run, system, &trace)?;
+        let simulator = base.simulated.as_s() / times.simulated.as_s();
+        let engine = base.driven.as_s() / times.driven.as_s();
+        speedups.push(Speedup {
+            model,
+            cached: run.ratio,
+            phase: name,
+            system: called,
+            simulator,
+            engine,
+            difference: engine / simulator - 1.0,
+            overlap: times.overlap,
+        });
+    }
+    Ok(speedups)
+}
+
+/// The same trace under the same system, twice.
+struct Times {
+    simulated: Nanos,
+    driven: Nanos,
+    overlap: Option<f64>,
+}
+
+impl Times {
+    fn of(run: &Run<'_>, system: System, trace: &Trace) -> Result<Self> {
+        let outcome = run.outcome(system, trace, None)?;
+        let driven = drive(run.set_up(system)?, trace)?;
+        anyhow::ensure!(driven.wrong_pairs == 0, "{} pairs went wrong", driven.wrong_pairs);
+        Ok(Self {
+            simulated: outcome.prefill.time + outcome.decode.time,
+            driven: driven.prefill + driven.decode,
+            overlap: driven.spans.overlap(),
+        })
+    }
+}
+
+fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
+    let SetUp { scheduler, residents, costs, dense, foresight } = set_up;
+    let mut foresight = Foresight::new(foresight, trace.header.experts);
+    let artificial = Artificial {
+        scheduler,
+        staging_slots: Limits::default().staging_slots,
+        costs,
+        dense: ComputeCost {
+            launch_us: dense.layer_us,
+            per_token_us: dense.layer_per_token_us,
+            floor_us: 0.0,
+        },
+        pass: Nanos::from_us(dense.pass_us),
+        residents: &residents,
+        scale: COPY_US / costs.load_time(Share::WHOLE).as_us(),
+        fails_every: 0,
+    };
+    let driven = artificial.drive(trace, &mut |pass| foresight.see(pass).to_vec());
+    driven.context("the engine's executor")
+}

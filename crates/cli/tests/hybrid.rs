@@ -1,0 +1,87 @@
+//! Experts shared with a device, from the command line: a name that is not there is answered with
+//! those that are, the stand-in says what the CPU says and its timeline has every lane, and the
+//! engine's threads reach the simulator's speed-ups.
+
+mod support;
+
+use serde_json::Value;
+use support::motley;
+use xtask::synth::{Arch, Preset, Request};
+
+fn model() -> Option<String> {
+    if !xtask::smollm2::path().ok()?.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+        assert!(!required, "run `cargo xtask smollm2`");
+        eprintln!("passing over: run `cargo xtask smollm2`");
+        return None;
+    }
+    let path = xtask::synth::ensure_cached(&Request::of_preset(Preset::Test(Arch::Olmoe)));
+    Some(path.expect("the model can be made").to_str().expect("UTF-8").to_owned())
+}
+
+fn text(args: &[&str]) -> String {
+    let output = motley(args);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{args:?}: {error}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn an_unknown_device_is_answered_with_those_there_are() {
+    let Some(model) = model() else { return };
+    let output =
+        motley(&["run", &model, "-p", "x", "-n", "1", "--devices", "cuda7", "--no-record"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(error.contains("`cuda7`") && error.contains("auto, cpu"), "{error}");
+}
+
+#[test]
+fn the_stand_in_says_what_the_cpu_says_and_draws_every_lane() {
+    let Some(model) = model() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("timeline.json");
+    let timeline = file.to_str().expect("UTF-8");
+    let run = ["run", &model, "-p", "Once upon a time", "-n", "24", "--exact", "--threads", "1"];
+    let run = [&run[..], &["--no-record"]].concat();
+    let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
+    let shared = ["--devices", "stand-in", "--timeline", timeline];
+    assert_eq!(text(&[&run[..], &shared].concat()), alone);
+    let trace: Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    for (row, lane) in ["dense", "device", "copies", "CPU"].iter().enumerate() {
+        let named = events.iter().any(|event| event["args"]["name"] == *lane);
+        let busy = events.iter().any(|event| event["ph"] == "X" && event["tid"] == row);
+        assert!(named && busy, "nothing on {lane}");
+    }
+}
+
+#[test]
+fn a_streamed_run_draws_disk_and_cpu() {
+    let Some(model) = model() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("timeline.json");
+    let timeline = file.to_str().expect("UTF-8");
+    let run = ["run", &model, "-p", "Once upon a time", "-n", "4", "--threads", "1", "--no-record"];
+    text(&[&run[..], &["--loading", "on-demand", "--timeline", timeline]].concat());
+    let trace: Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    for row in 0..3 {
+        assert!(events.iter().any(|event| event["ph"] == "X" && event["tid"] == row), "row {row}");
+    }
+}
+
+/// The quick variant: one model, a quarter of its experts cached. The machine may be busy with
+/// other tests, so one retry is allowed.
+#[test]
+fn the_engines_threads_reach_the_simulators_speedups() {
+    let close = || {
+        let report = text(&["reproduce", "hybrimoe", "--engine=quick", "--json"]);
+        let speedups: Vec<Value> = serde_json::from_str(&report).expect("JSON");
+        assert_eq!(speedups.len(), 2);
+        speedups.iter().all(|one| one["difference"].as_f64().expect("a number").abs() <= 0.1)
+    };
+    assert!(close() || close(), "twice more than 10 % off");
+}

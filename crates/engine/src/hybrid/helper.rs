@@ -1,0 +1,301 @@
+//! The blocks of a session through a device and the CPU at once: what `Engine` makes of
+//! [`HybridOptions`]. Puts parts together and counts; the scheduler decides.
+
+use super::clock::Clock;
+use super::device::{CpuHome, DeviceJob, DeviceLink, DeviceUnit, Held};
+use super::executor::{Executor, ExecutorParts, HybridFigures};
+use super::units::Flow;
+use crate::drive::phase_of;
+use crate::foresight::{Foresight, Wants};
+use crate::gates::Gates;
+use crate::helper::BlockHelper;
+use crate::loads::Loads;
+use crate::streaming::trace_header;
+use motley_cost::{ComputeCost, TransferCost};
+use motley_ggml::gpu::{GpuDevice, GpuOptions, GpuUnit};
+use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_model::{ModelSpec, Sizes};
+use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
+use motley_sched::prefetch::{Prediction, PrefetchChoice};
+use motley_sched::spans::Spans;
+use motley_sched::strategy::{ByPhase, StrategyChoice};
+use motley_sched::{Costs, Homes, Layout, Limits, Routing, Scheduler, SchedulerParts};
+use motley_store::MappedExperts;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Buffers for experts that do not stay, where a device has room for several.
+const STAGING_SLOTS: u32 = 8;
+
+/// How a device shares the experts of a model with the CPU.
+#[derive(Debug, Clone)]
+pub struct HybridOptions {
+    /// The device.
+    pub device: GpuDevice,
+    /// Its memory for experts; `None` takes what is left when the first block comes, after
+    /// llama.cpp's dense layers and KV cache.
+    pub budget_bytes: Option<u64>,
+    /// Most experts there at once.
+    pub experts_most: u32,
+    /// Who computes in prompts.
+    pub prefill: StrategyChoice,
+    /// Who computes in decode.
+    pub decode: StrategyChoice,
+    /// Which experts stay on the device.
+    pub policy: PolicyChoice,
+    /// What is brought before it is asked for, into idle link time only (M4). Experts the CPU
+    /// computed are not brought afterwards, unless this is one of the refills.
+    pub prefetch: PrefetchChoice,
+    /// What things cost; `None` takes usual ones.
+    pub costs: Option<Costs>,
+    /// Whether what ran when is recorded.
+    pub records: bool,
+}
+
+impl HybridOptions {
+    /// The usual for `device`.
+    pub fn new(device: GpuDevice) -> Self {
+        Self {
+            device,
+            budget_bytes: None,
+            experts_most: u32::MAX,
+            prefill: StrategyChoice::Timelines,
+            decode: StrategyChoice::Timelines,
+            policy: PolicyChoice::default(),
+            prefetch: PrefetchChoice::WholeLayer,
+            costs: None,
+            records: false,
+        }
+    }
+}
+
+/// A window on the sessions' device from outside.
+#[derive(Clone, Default)]
+pub struct HybridHandle(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    executor: Option<Arc<Executor<DeviceUnit>>>,
+    report: HybridReport,
+}
+
+/// What the device was given and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HybridReport {
+    /// Experts that may stay on it.
+    pub cache_slots: u32,
+    /// Blocks the device could not take, and why the last.
+    pub refused: u64,
+    /// Why.
+    pub refused_reason: Option<String>,
+    /// Sums.
+    pub figures: HybridFigures,
+}
+
+impl HybridHandle {
+    /// Figures of the session started last.
+    pub fn report(&self) -> HybridReport {
+        let state = self.lock();
+        let figures = state.executor.as_ref().map(|executor| executor.figures());
+        HybridReport { figures: figures.unwrap_or_default(), ..state.report.clone() }
+    }
+
+    /// What ran when, if it was recorded.
+    pub fn take_spans(&self) -> Option<Spans> {
+        self.lock().executor.as_ref().and_then(|executor| executor.take_spans())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The device in one session. Starts with the first block: then everything else is in memory.
+pub(crate) struct HybridHelper {
+    spec: Arc<ModelSpec>,
+    paths: Vec<PathBuf>,
+    options: HybridOptions,
+    handle: HybridHandle,
+    started: Option<Started>,
+    loads: Loads,
+}
+
+struct Started {
+    executor: Arc<Executor<DeviceUnit>>,
+    foresight: Option<Foresight>,
+}
+
+impl BlockHelper for HybridHelper {
+    fn run(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<Option<ComputeOutcome>, String> {
+        let job = match DeviceJob::new(block) {
+            Ok(job) => job,
+            Err(reason) => return Ok(self.refuse(reason.to_string())),
+        };
+        if self.started.is_none() {
+            self.started = Some(self.start()?);
+        }
+        let Some(Started { executor, foresight }) = &mut self.started else { return Ok(None) };
+        self.loads.count(block);
+        let phase = phase_of(block);
+        if let Some(foresight) = foresight {
+            foresight.look(phase, block, self.loads.experts(), cpu);
+        }
+        let (scores, predictions): (&[f32], &[Prediction]) = match foresight {
+            Some(foresight) => (foresight.scores(), foresight.predictions()),
+            None => (&[], &[]),
+        };
+        let routed = Routed {
+            layer: block.layer() as u16,
+            tokens: block.tokens() as u32,
+            experts: self.loads.experts(),
+            loads: self.loads.tokens(),
+            weights: &[],
+            scores,
+        };
+        let routing = Routing { routed, phase, predictions };
+        let done = executor.run(&routing, job, &mut CpuHome { block, cpu });
+        let done = done.map_err(|error| error.to_string())?;
+        done.job.finish(block);
+        Ok(Some(match done.flow {
+            Flow::Done => ComputeOutcome::Done,
+            Flow::Cancelled => ComputeOutcome::Aborted,
+        }))
+    }
+}
+
+impl HybridHelper {
+    pub(crate) fn new(
+        spec: Arc<ModelSpec>,
+        paths: Vec<PathBuf>,
+        options: HybridOptions,
+        handle: HybridHandle,
+    ) -> Self {
+        Self { spec, paths, options, handle, started: None, loads: Loads::default() }
+    }
+
+    /// The CPU takes the block; said, not silent.
+    fn refuse(&self, reason: String) -> Option<ComputeOutcome> {
+        let mut state = self.handle.lock();
+        state.report.refused += 1;
+        state.report.refused_reason = Some(reason);
+        None
+    }
+
+    fn start(&self) -> Result<Started, String> {
+        let options = &self.options;
+        // A session that has ended gives its memory back first.
+        self.handle.lock().executor = None;
+        let budget = options.budget_bytes.unwrap_or_else(|| options.device.budget_bytes(0));
+        let unit = GpuUnit::new(&options.device, &self.spec, &GpuOptions::within(budget));
+        let unit = unit.map_err(|error| error.to_string())?;
+        let shares = Shares::of(&self.spec, &unit, options.experts_most);
+        let lane = unit.compute_lane().map_err(|error| error.to_string())?;
+        let copy_lane = unit.copy_lane().map_err(|error| error.to_string())?;
+        let bytes = MappedExperts::open(&self.spec, &self.paths);
+        let bytes = bytes.map_err(|error| error.to_string())?;
+        let held = Held::new(shares.capacity.total() + u32::from(shares.limits.staging_slots));
+        self.handle.lock().report.cache_slots = shares.capacity.total();
+        let executor = Arc::new(Executor::new(ExecutorParts {
+            staging_slots: shares.limits.staging_slots,
+            scheduler: self.scheduler(shares),
+            fast: DeviceUnit { unit: unit.clone(), lane, held: held.clone() },
+            link: DeviceLink { unit, lane: copy_lane, held, bytes },
+            clock: Clock::wall(),
+            records: options.records,
+        }));
+        self.handle.lock().executor = Some(Arc::clone(&executor));
+        Ok(Started { executor, foresight: self.foresight()? })
+    }
+
+    fn foresight(&self) -> Result<Option<Foresight>, String> {
+        let wants = Wants::of(self.options.policy, self.options.prefetch);
+        if !wants.any() {
+            return Ok(None);
+        }
+        let gates = Gates::read(&self.spec, &self.paths).map_err(|error| error.to_string())?;
+        Ok(Some(Foresight::new(gates, wants)))
+    }
+
+    fn scheduler(&self, shares: Shares) -> Scheduler {
+        let options = &self.options;
+        let header = trace_header(&self.spec);
+        let (prefill, decode) = (options.prefill.build_whole(), options.decode.build_whole());
+        Scheduler::new(SchedulerParts {
+            costs: options.costs.unwrap_or_else(|| usual_costs(&self.spec)),
+            cache: ExpertCache::new(header.grid(), shares.capacity, options.policy.build(&header)),
+            strategy: Box::new(ByPhase::new(prefill, decode)),
+            prefetcher: options.prefetch.build(header.grid()),
+            limits: shares.limits,
+        })
+    }
+}
+
+/// The device's slots, divided.
+struct Shares {
+    capacity: Capacity,
+    limits: Limits,
+}
+
+impl Shares {
+    /// A few slots pass experts through, the others keep them; with room for all there is
+    /// nothing to pass. Where layers are quantised differently each has slots of its own, since
+    /// an expert does not fit every slot.
+    fn of(spec: &ModelSpec, unit: &GpuUnit, experts_most: u32) -> Self {
+        let layers = spec.shape.layers as u32;
+        let all: u32 = spec.expert_layers().count() as u32 * spec.experts;
+        let slots = unit.slots().min(experts_most);
+        let staging = if slots == all { 0 } else { STAGING_SLOTS.min(slots / 4).max(1) };
+        let of = |layer| unit.slots_of(layer);
+        let capacity = if (0..layers).all(|layer| [0, unit.slots()].contains(&of(layer))) {
+            Capacity::Global { slots: slots.saturating_sub(staging) }
+        } else {
+            let share = f64::from(slots) / f64::from(unit.slots().max(1));
+            let kind = |layer| (of(layer), unit.expert_bytes(layer));
+            let kept = |layer| {
+                let sharing = (0..layers).filter(|&other| kind(other) == kind(layer)).count();
+                let slots = (f64::from(of(layer)) * share) as u32;
+                (slots.saturating_sub(staging) / sharing as u32).min(spec.experts)
+            };
+            Capacity::PerLayer { slots: (0..layers).map(kept).collect() }
+        };
+        let staging_slots = staging.max(1) as u16;
+        let limits = Limits {
+            staging_slots,
+            prefetch_slots: staging_slots / 2,
+            // What cannot be brought is computed where it is.
+            load_attempts: 1,
+            ..Limits::default()
+        };
+        Self { capacity, limits }
+    }
+}
+
+/// A desktop's: memory at 25 GB/s for the CPU's kernels, PCIe at 12, a device at 250. Ratios
+/// decide, and a plan that has measured them gives its own.
+fn usual_costs(spec: &ModelSpec) -> Costs {
+    let bytes = Sizes::of(spec).expert_bytes_max;
+    let read_us = |gb_per_s: f64| bytes as f64 / (gb_per_s * 1e3);
+    // Two operations for each weight, at some 4.5 bits.
+    let flop = 2.0 * bytes as f64 * 8.0 / 4.5;
+    let compute = |launch_us, gb_per_s, gflop_per_s: f64| ComputeCost {
+        launch_us,
+        per_token_us: flop / (gflop_per_s * 1e3),
+        floor_us: read_us(gb_per_s),
+    };
+    Costs {
+        fast: compute(10.0, 250.0, 10_000.0),
+        home: Some(Homes {
+            units: 1,
+            layout: Layout::Whole,
+            unit: compute(5.0, 25.0, 300.0),
+            entry_us: 0.0,
+            entry_per_token_us: 0.0,
+        }),
+        link: TransferCost::new(10.0, 12.0),
+        expert_bytes: bytes,
+    }
+}

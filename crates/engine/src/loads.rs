@@ -1,0 +1,52 @@
+//! The distinct experts of a block and how many tokens chose each. Counts; keeps its buffers from
+//! block to block.
+
+use motley_ggml::ExpertBlock;
+
+/// Experts in order of first appearance, with their tokens.
+#[derive(Default)]
+pub(crate) struct Loads {
+    /// Place of each expert in `experts`, or `None`.
+    place: Vec<Option<u16>>,
+    experts: Vec<u16>,
+    tokens: Vec<u32>,
+}
+
+impl Loads {
+    /// Counts `block`; the one before is forgotten.
+    pub(crate) fn count(&mut self, block: &ExpertBlock<'_>) {
+        self.experts.drain(..).for_each(|expert| self.place[usize::from(expert)] = None);
+        self.tokens.clear();
+        for token in 0..block.tokens() {
+            for slot in 0..block.slots() {
+                let expert = block.expert(token, slot) as u16;
+                let at = usize::from(expert);
+                if self.place.len() <= at {
+                    self.place.resize(at + 1, None);
+                }
+                let place = *self.place[at].get_or_insert_with(|| {
+                    self.experts.push(expert);
+                    self.tokens.push(0);
+                    self.experts.len() as u16 - 1
+                });
+                self.tokens[usize::from(place)] += 1;
+            }
+        }
+    }
+
+    /// The experts.
+    pub(crate) fn experts(&self) -> &[u16] {
+        &self.experts
+    }
+
+    /// Tokens of one; 0 when nobody chose it.
+    pub(crate) fn of(&self, expert: u16) -> u32 {
+        let place = self.place.get(usize::from(expert)).copied().flatten();
+        place.map_or(0, |place| self.tokens[usize::from(place)])
+    }
+
+    /// Tokens of each.
+    pub(crate) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+}

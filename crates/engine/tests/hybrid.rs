@@ -1,0 +1,277 @@
+//! The hybrid executor against units that sleep, fail, stop and panic: its threads overlap, and
+//! nothing is computed twice, left out or copied in vain.
+
+use motley_cost::{ComputeCost, Nanos, TransferCost};
+use motley_engine::hybrid::artificial::{Artificial, Driven};
+use motley_engine::hybrid::{
+    Clock, CopyOrder, Executor, ExecutorParts, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit,
+    HybridError, Link, UnitFailed,
+};
+use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
+use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::strategy::{ByPhase, StrategyChoice, TimelineStrategy, WholeLayers};
+use motley_sched::{
+    Costs, Homes, Layout, Limits, Phase, Routing, Scheduler, SchedulerParts, Strategy,
+};
+use motley_trace::record::FORMAT_VERSION;
+use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
+
+const LAYERS: u16 = 4;
+const EXPERTS: u16 = 16;
+const TOP_K: u16 = 6;
+
+/// The link slower than the CPU with few tokens, the device four times as fast as either.
+fn costs() -> Costs {
+    let unit = ComputeCost { launch_us: 20.0, per_token_us: 100.0, floor_us: 400.0 };
+    Costs {
+        fast: ComputeCost { launch_us: 20.0, per_token_us: 5.0, floor_us: 100.0 },
+        home: Some(Homes {
+            units: 1,
+            layout: Layout::Whole,
+            unit,
+            entry_us: 0.0,
+            entry_per_token_us: 0.0,
+        }),
+        link: TransferCost { latency_us: 0.0, per_byte_us: 0.6 },
+        expert_bytes: 1000,
+    }
+}
+
+fn header() -> TraceHeader {
+    TraceHeader {
+        version: FORMAT_VERSION,
+        model: "made".into(),
+        layers: LAYERS,
+        experts: EXPERTS,
+        k: TOP_K,
+    }
+}
+
+/// A prompt of `prompt` tokens in one pass and `decoded` tokens, routed at random.
+fn trace(prompt: u32, decoded: u32, seed: u64) -> Trace {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut visits = Vec::new();
+    let prompts = u32::from(prompt > 0);
+    for pass in 0..prompts + decoded {
+        let is_prompt = pass < prompts;
+        let (tokens, phase) = if is_prompt { (prompt, Phase::Prefill) } else { (1, Phase::Decode) };
+        let first = if is_prompt { 0 } else { prompt + pass - prompts };
+        for layer in 0..LAYERS {
+            let chosen = (0..tokens)
+                .flat_map(|_| random.choose_multiple(0..EXPERTS, usize::from(TOP_K)))
+                .collect();
+            visits.push(Visit {
+                pass: u64::from(pass),
+                layer,
+                phase,
+                positions: (first..first + tokens).collect(),
+                experts: chosen,
+                ..Visit::default()
+            });
+        }
+    }
+    Trace { header: header(), visits }
+}
+
+fn scheduler(strategy: Box<dyn Strategy>, prefetch: PrefetchChoice, share: f64) -> Scheduler {
+    let grid = header().grid();
+    let capacity = Capacity::global_share(grid, share);
+    Scheduler::new(SchedulerParts {
+        costs: costs(),
+        cache: ExpertCache::new(grid, capacity, PolicyChoice::Lru.build(&header())),
+        strategy,
+        prefetcher: prefetch.build(grid),
+        limits: Limits::default(),
+    })
+}
+
+/// Every second expert.
+fn residents() -> Vec<ExpertKey> {
+    let keys = (0..LAYERS).flat_map(|l| (0..EXPERTS).step_by(2).map(move |e| ExpertKey::new(l, e)));
+    keys.collect()
+}
+
+fn drive(scheduler: Scheduler, trace: &Trace, scale: f64, fails_every: u64) -> Driven {
+    let artificial = Artificial {
+        scheduler,
+        staging_slots: Limits::default().staging_slots,
+        costs: costs(),
+        dense: ComputeCost { launch_us: 200.0, per_token_us: 1.0, floor_us: 0.0 },
+        pass: Nanos::from_us(300.0),
+        residents: &residents(),
+        scale,
+        fails_every,
+    };
+    artificial.drive(trace, &mut |_| Vec::new()).expect("a drive to the end")
+}
+
+/// What is cached and what is not both can begin at once; experts that come over the link in
+/// between would end on the device after the CPU is done, as planned.
+#[test]
+fn the_lanes_of_cpu_and_device_overlap() {
+    let scheduler = scheduler(StrategyChoice::LayerSplit.build_whole(), PrefetchChoice::None, 0.5);
+    let driven = drive(scheduler, &trace(16, 12, 1), 8.0, 0);
+    let overlap = driven.spans.overlap().expect("both had work");
+    assert!(overlap >= 0.8, "only {:.0} % of the shorter lane", 100.0 * overlap);
+    assert_eq!(driven.wrong_pairs, 0);
+}
+
+/// All strategies with all prefetchers at four cache sizes: every pair once, no demanded copy in
+/// vain; guesses are counted apart.
+#[test]
+fn every_pair_once_and_no_copy_in_vain() {
+    for strategy in StrategyChoice::ALL {
+        for (prefetch, share) in
+            PrefetchChoice::ALL.into_iter().zip([0.0, 0.25, 0.5, 1.0].into_iter().cycle())
+        {
+            let made = trace(9, 2, 7);
+            let scheduler = scheduler(strategy.build_whole(), prefetch, share);
+            let driven = drive(scheduler, &made, 0.05, 0);
+            let what = format!("{} {} {share}", strategy.name(), prefetch.name());
+            let figures = driven.figures;
+            let pairs: u64 = made.visits.iter().map(|visit| visit.experts.len() as u64).sum();
+            assert_eq!(driven.wrong_pairs, 0, "{what}");
+            assert_eq!(figures.routed_pairs, pairs, "{what}");
+            assert_eq!(figures.fast_pairs + figures.home_pairs, pairs, "{what}");
+            assert_eq!(figures.demanded_unused, 0, "{what}");
+            assert_eq!(figures.demanded_copies, figures.counts.demand_loads, "{what}");
+            let launches = figures.counts.fast_computes;
+            assert!(figures.fast_launches <= launches, "{what}");
+        }
+    }
+}
+
+/// With nothing to wait for, a layer is one launch and one read-back.
+#[test]
+fn cached_experts_of_a_layer_are_one_launch() {
+    let scheduler = scheduler(StrategyChoice::LayerSplit.build_whole(), PrefetchChoice::None, 0.5);
+    let driven = drive(scheduler, &trace(0, 8, 3), 0.5, 0);
+    assert!(driven.figures.fast_launches <= driven.figures.blocks);
+    assert!(driven.figures.counts.fast_computes > 2 * driven.figures.blocks);
+}
+
+#[test]
+fn a_long_prompt_streams_and_a_short_one_stays() {
+    let by_phase = || -> Box<dyn Strategy> {
+        let decode = Box::new(TimelineStrategy::with_fixed_residents());
+        Box::new(ByPhase::new(Box::new(WholeLayers::default()), decode))
+    };
+    let copies = |tokens| {
+        let scheduler = scheduler(by_phase(), PrefetchChoice::WholeLayer, 0.25);
+        let driven = drive(scheduler, &trace(tokens, 0, 5), 0.2, 0);
+        assert_eq!(driven.wrong_pairs, 0);
+        driven.figures
+    };
+    let long = copies(200);
+    assert_eq!(long.home_pairs, 0);
+    assert!(long.guessed_copies > 0, "the next layer comes while this one is computed");
+    assert_eq!(copies(2).demanded_copies, 0);
+}
+
+#[test]
+fn an_expert_that_does_not_come_is_computed_at_home() {
+    let scheduler =
+        scheduler(StrategyChoice::OnDemand.build_whole(), PrefetchChoice::PreviousToken, 0.25);
+    let driven = drive(scheduler, &trace(9, 9, 11), 0.05, 3);
+    assert!(driven.figures.counts.failed_loads > 5);
+    assert!(driven.figures.home_pairs > 5);
+    assert_eq!(driven.wrong_pairs, 0);
+}
+
+/// What a test's device does at its next launch.
+#[derive(Clone, Copy, PartialEq)]
+enum Mood {
+    Works,
+    Fails,
+    Panics,
+}
+
+struct Moody(Mood);
+
+impl FastUnit for Moody {
+    type Job = u32;
+
+    fn compute(&mut self, job: &mut u32, experts: &[FastOrder]) -> Result<Flow, UnitFailed> {
+        match self.0 {
+            Mood::Works => *job += experts.iter().map(|order| order.tokens).sum::<u32>(),
+            Mood::Fails => {
+                self.0 = Mood::Works;
+                return Err(UnitFailed("device lost".into()));
+            }
+            Mood::Panics => panic!("on purpose"),
+        }
+        Ok(Flow::Done)
+    }
+}
+
+struct AtOnce;
+
+impl Link for AtOnce {
+    fn copy(&mut self, _order: &CopyOrder) -> Result<(), UnitFailed> {
+        Ok(())
+    }
+}
+
+/// A CPU that stops when told, and counts.
+struct Counting {
+    flow: Flow,
+    tokens: u32,
+}
+
+impl HomeUnit for Counting {
+    fn compute(&mut self, experts: &[HomeOrder]) -> Result<Flow, UnitFailed> {
+        self.tokens += experts.iter().map(|order| order.tokens).sum::<u32>();
+        Ok(self.flow)
+    }
+}
+
+fn executor(mood: Mood) -> Executor<Moody> {
+    let scheduler = scheduler(StrategyChoice::CpuOnMiss.build_whole(), PrefetchChoice::None, 0.5);
+    let executor = Executor::new(ExecutorParts {
+        scheduler,
+        staging_slots: Limits::default().staging_slots,
+        fast: Moody(mood),
+        link: AtOnce,
+        clock: Clock::wall(),
+        records: false,
+    });
+    executor.preload(&residents()).expect("copies that work");
+    executor
+}
+
+fn block(executor: &Executor<Moody>, layer: u16, flow: Flow) -> Result<(Flow, u32), HybridError> {
+    let routed = Routed { layer, tokens: 1, experts: &[0, 1, 2, 3], ..Routed::default() };
+    let routing = Routing { routed, phase: Phase::Decode, predictions: &[] };
+    let mut home = Counting { flow, tokens: 0 };
+    let done = executor.run(&routing, 0, &mut home)?;
+    Ok((done.flow, done.job + home.tokens))
+}
+
+#[test]
+fn a_cancelled_block_leaves_the_executor_as_it_was() {
+    let executor = executor(Mood::Works);
+    for layer in 0..LAYERS {
+        assert_eq!(
+            block(&executor, layer, Flow::Cancelled).map(|done| done.0),
+            Ok(Flow::Cancelled)
+        );
+        assert_eq!(block(&executor, layer, Flow::Done), Ok((Flow::Done, 4)));
+    }
+}
+
+#[test]
+fn a_failed_launch_fails_its_block_and_names_the_device() {
+    let executor = executor(Mood::Fails);
+    let error = block(&executor, 0, Flow::Done).expect_err("a lost device").to_string();
+    assert_eq!(error, "the device failed: device lost");
+    assert_eq!(block(&executor, 1, Flow::Done), Ok((Flow::Done, 4)));
+}
+
+#[test]
+fn a_thread_that_ended_is_an_error_not_a_wait() {
+    let executor = executor(Mood::Panics);
+    for _ in 0..2 {
+        let error = block(&executor, 0, Flow::Done).expect_err("nobody computes");
+        assert_eq!(error, HybridError::ThreadEnded("the device"));
+    }
+}

@@ -1,0 +1,141 @@
+//! A real model whose experts are shared between the CPU and a device: at no, a quarter, half and
+//! all of the experts on the device, under every strategy, it says what the CPU alone says. The
+//! device is ggml's CPU behind the code of a GPU, so bits can be compared.
+
+use motley_engine::hybrid::HybridOptions;
+use motley_engine::{
+    Engine, EngineOptions, Generation, GpuDevice, HybridReport, PrefetchChoice, Runtime, Sampling,
+    Seam, SessionOptions,
+};
+use motley_plan::budget::{Budget, SessionShape};
+use motley_sched::strategy::StrategyChoice;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use xtask::synth::{Arch, Preset, Request};
+
+const SHAPE: SessionOptions =
+    SessionOptions { context_tokens: 256, chunk_tokens: 64, precise_attention: false };
+/// Tokens compared.
+const TOKENS: usize = 64;
+/// Experts on the device, of all.
+const SHARES: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
+
+fn synthetic(arch: Arch) -> Option<PathBuf> {
+    if !xtask::smollm2::path().ok()?.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+        assert!(!required, "run `cargo xtask smollm2`");
+        eprintln!("passing over: run `cargo xtask smollm2`");
+        return None;
+    }
+    let request = Request::of_preset(Preset::Test(arch));
+    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
+}
+
+/// The trained model, with experts of several quantisations.
+fn trained() -> Option<PathBuf> {
+    let shared = std::env::var_os("MOTLEY_SHARED").map(PathBuf::from);
+    let shared =
+        shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+    let path = shared.join("data/tiny-wiki-moe/tiny-wiki-moe-q4_k_m.gguf");
+    if !path.exists() {
+        eprintln!("passing over: no {}", path.display());
+    }
+    path.exists().then_some(path)
+}
+
+/// How one model is run.
+#[derive(Clone, Copy)]
+struct Way {
+    share: f64,
+    strategy: StrategyChoice,
+    prefetch: PrefetchChoice,
+}
+
+const USUAL: Way =
+    Way { share: 0.5, strategy: StrategyChoice::Timelines, prefetch: PrefetchChoice::WholeLayer };
+
+fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    let (spec, _) = motley_model::ModelSpec::open(path).expect("a model");
+    let shape = SessionShape { context_tokens: 256, chunk_tokens: 64 };
+    let budget = Budget::of(&spec, shape);
+    let all = spec.expert_layers().count() as u32 * spec.experts;
+    let hybrid = way.filter(|way| way.share > 0.0).map(|way| HybridOptions {
+        // A seventh more for the rows of a computation.
+        budget_bytes: Some((budget.slot_bytes as f64 * f64::from(all) * way.share * 1.2) as u64),
+        experts_most: (f64::from(all) * way.share) as u32,
+        prefill: way.strategy,
+        decode: way.strategy,
+        prefetch: way.prefetch,
+        ..HybridOptions::new(GpuDevice::cpu(&runtime))
+    });
+    let options =
+        EngineOptions { repack: false, threads: Some(1), hybrid, ..EngineOptions::default() };
+    let engine = Engine::load(runtime, path, &options, &mut |_| true).expect("the model loads");
+    let mut session = engine.session(&SHAPE).expect("a session");
+    let generation = Generation {
+        sampling: Sampling { temperature: 0.0, ..Sampling::default() },
+        max_tokens: TOKENS,
+        ignore_end: true,
+    };
+    let prompt: Vec<i32> = (100..140).collect();
+    let mut tokens = Vec::new();
+    let mut keep = |token| {
+        tokens.push(token);
+        ControlFlow::Continue(())
+    };
+    session.generate(&prompt, &generation, &mut keep).expect("an answer");
+    (tokens, engine.hybrid().map(|handle| handle.report()))
+}
+
+/// Says what the CPU says, with every pair computed once and nothing copied in vain.
+fn check(path: &Path, way: Way, expected: &[i32]) -> Option<HybridReport> {
+    let (tokens, report) = said(path, Some(way));
+    let what = format!("{} {} {}", path.display(), way.share, way.strategy.name());
+    assert_eq!(tokens, expected, "{what}");
+    let report = report?;
+    let figures = report.figures;
+    assert_eq!((report.refused, report.refused_reason.clone()), (0, None), "{what}");
+    assert_eq!(figures.fast_pairs + figures.home_pairs, figures.routed_pairs, "{what}");
+    assert!(figures.routed_pairs > TOKENS as u64, "{what}");
+    assert_eq!(figures.counts.failed_loads, 0, "{what}");
+    assert_eq!(figures.demanded_unused, 0, "{what}");
+    Some(report)
+}
+
+#[test]
+fn every_strategy_says_the_same_at_every_share() {
+    let Some(path) = synthetic(Arch::Qwen3moe) else { return };
+    let (expected, _) = said(&path, None);
+    assert_eq!(expected.len(), TOKENS);
+    for strategy in StrategyChoice::ALL {
+        for share in SHARES.into_iter().filter(|&share| share > 0.0) {
+            check(&path, Way { share, strategy, ..USUAL }, &expected);
+        }
+    }
+}
+
+#[test]
+fn every_architecture_says_the_same_at_every_share() {
+    for &arch in Arch::ALL {
+        let Some(path) = synthetic(arch) else { return };
+        let (expected, _) = said(&path, None);
+        for share in SHARES {
+            check(&path, Way { share, ..USUAL }, &expected);
+        }
+    }
+}
+
+#[test]
+fn the_trained_model_says_the_same_and_uses_the_device() {
+    let Some(path) = trained() else { return };
+    let (expected, _) = said(&path, None);
+    for share in SHARES {
+        let prefetch = PrefetchChoice::NextLayerRefill;
+        let report = check(&path, Way { share, prefetch, ..USUAL }, &expected);
+        if let Some(report) = report {
+            let figures = report.figures;
+            assert!(figures.fast_pairs > 0 && figures.fast_launches > 0, "{figures:?}");
+        }
+    }
+}
