@@ -6,9 +6,17 @@ use super::{ASSUMED, GPU_SPARE, RAM_SPARE};
 
 /// One entry for each open point.
 pub fn assumed() -> Vec<Assumed> {
+    let mut all = of_hardware();
+    all.extend(of_systems());
+    all
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn of_hardware() -> Vec<Assumed> {
     let open = ASSUMED;
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    let fitted = MODELS.map(|model| model.routing.fitted_to).join("; ");
     vec![
         Assumed::new(
             "kernels",
@@ -46,6 +54,13 @@ pub fn assumed() -> Vec<Assumed> {
             "their memory adds up, one works at a time, each with its own link",
             "one stream of tokens goes through the layers in turn; the same for all systems",
         ),
+    ]
+}
+
+fn of_systems() -> Vec<Assumed> {
+    let open = ASSUMED;
+    let fitted = MODELS.map(|model| model.routing.fitted_to).join("; ");
+    vec![
         Assumed::new(
             "routing",
             format!("made, with statistics of recorded traces ({fitted}) and the models' true k"),
