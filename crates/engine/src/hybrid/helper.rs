@@ -245,7 +245,7 @@ impl Shares {
     /// nothing to pass. Where layers are quantised differently each has slots of its own, since
     /// an expert does not fit every slot.
     fn of(spec: &ModelSpec, unit: &GpuUnit, experts_most: u32) -> Self {
-        let layers = spec.shape.layers as u32;
+        let layers = spec.shape.layers;
         let all: u32 = spec.expert_layers().count() as u32 * spec.experts;
         let slots = unit.slots().min(experts_most);
         let staging = if slots == all { 0 } else { STAGING_SLOTS.min(slots / 4).max(1) };
