@@ -20,7 +20,7 @@ const DECODED: u32 = 8;
 const PROMPT: u32 = 128;
 /// Time of one copy: each model runs as much faster or slower as that takes, so that waking a
 /// thread (tens of microseconds) costs next to nothing beside a layer.
-const COPY_US: f64 = 1000.0;
+const COPY_US: f64 = 2000.0;
 
 /// Runs the command.
 pub(crate) fn run(runs: EngineRuns, json: bool, columns: Option<u16>) -> Result<()> {
