@@ -215,7 +215,8 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<LoadArguments, clap::Error> {
-        Line::try_parse_from(["load"].into_iter().chain(line.split_whitespace())).map(|line| line.load)
+        Line::try_parse_from(["load"].into_iter().chain(line.split_whitespace()))
+            .map(|line| line.load)
     }
 
     #[test]
