@@ -74,7 +74,7 @@ pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Measur
     let mut prompt = engine.tokenize_plain(&read_text(text)?);
     ensure!(prompt.len() >= args.prompt, "{}: too short for --prompt", text.display());
     prompt.truncate(args.prompt);
-    let chunk = args.load.chunk;
+    let chunk = args.load.chunk_tokens();
     let profile = profile_of(&engine, &read_text(calibrate)?, CALIBRATION_TOKENS, chunk)?;
     let mut walk = Walk { engine, args, prompt, profile };
     let report = Report {
@@ -147,7 +147,7 @@ impl Walk<'_> {
     fn options(&self, step: Step) -> NpuOptions {
         let grouped = matches!(step, Step::Groups | Step::All);
         let fixed = step == Step::Base;
-        let new = NpuOptions::new(self.profile.clone(), self.args.load.chunk);
+        let new = NpuOptions::new(self.profile.clone(), self.args.load.chunk_tokens());
         NpuOptions {
             // One core stands for the device.
             provider: ProviderConfig::cpu(1),
@@ -164,7 +164,7 @@ impl Walk<'_> {
         let tokens = (self.prompt.len() as u32 + 1).next_multiple_of(256);
         let mut session = self.engine.session(&SessionOptions {
             context_tokens: tokens,
-            chunk_tokens: self.args.load.chunk,
+            chunk_tokens: self.args.load.chunk_tokens(),
             ..SessionOptions::default()
         })?;
         session.prefill(&self.prompt)?;
