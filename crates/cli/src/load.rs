@@ -142,8 +142,8 @@ fn engine_options(
 pub(crate) fn settled(load: &LoadArgs, model: &Path, global: &Global) -> Result<LoadArgs> {
     let (spec, _) = ModelSpec::open(model)?;
     let Some(path) = &load.plan else {
-        let plan = planned::expected(&spec, &wanted(&spec, load, global, global.memory));
-        let chunk = load.chunk.or(plan.map(|plan| plan.chunk_tokens));
+        let plan = || planned::expected(&spec, &wanted(&spec, load, global, global.memory));
+        let chunk = load.chunk.or_else(|| plan().map(|plan| plan.chunk_tokens));
         return Ok(LoadArgs { chunk, ..load.clone() });
     };
     let plan = planned::read(path, &spec)?;

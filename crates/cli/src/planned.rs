@@ -43,9 +43,7 @@ impl Here {
         threads: u32,
     ) -> Option<impl Fn(f64) -> f64 + use<>> {
         let demand = Demand::of(spec);
-        let width = demand.expert_matrix_weights();
-        let layout = WeightLayout::Rearranged;
-        let costs = Calibration::measured(&self.table, layout, threads, width).ok()?;
+        let costs = self.measured(&demand, WeightLayout::Rearranged, threads).ok()?;
         Some(move |tokens| costs.cpu.us(&demand.expert_matrices(), tokens))
     }
 
@@ -61,7 +59,11 @@ impl Here {
         let all = budget.slots(memory_bytes).is_ok_and(|slots| slots >= budget.experts);
         let layout = if all { WeightLayout::Rearranged } else { WeightLayout::Plain };
         let threads = threads.unwrap_or(self.table.provenance.cores);
-        let width = Demand::of(spec).expert_matrix_weights();
+        self.measured(&Demand::of(spec), layout, threads)
+    }
+
+    fn measured(&self, demand: &Demand, layout: WeightLayout, threads: u32) -> Result<Calibration> {
+        let width = demand.expert_matrix_weights();
         Ok(Calibration::measured(&self.table, layout, threads, width)?)
     }
 }

@@ -97,6 +97,31 @@ pub fn costs(
     Ok(Costs { fast: compute(fast), home, link, expert_bytes: shape.bytes })
 }
 
+/// Costs of the hybrid regime where none were measured. A desktop's: memory at 25 GB/s for the CPU's kernels, PCIe at 12, a device at 250. Ratios
+/// decide, and a plan that has measured them gives its own.
+pub fn usual_hybrid(expert_bytes: u64) -> Costs {
+    let read_us = |gb_per_s: f64| expert_bytes as f64 / (gb_per_s * 1e3);
+    // Two operations for each weight, at some 4.5 bits.
+    let flop = 2.0 * expert_bytes as f64 * 8.0 / 4.5;
+    let compute = |launch_us, gb_per_s, gflop_per_s: f64| ComputeCost {
+        launch_us,
+        per_token_us: flop / (gflop_per_s * 1e3),
+        floor_us: read_us(gb_per_s),
+    };
+    Costs {
+        fast: compute(10.0, 250.0, 10_000.0),
+        home: Some(Homes {
+            units: 1,
+            layout: Layout::Whole,
+            unit: compute(5.0, 25.0, 300.0),
+            entry_us: 0.0,
+            entry_per_token_us: 0.0,
+        }),
+        link: TransferCost::new(10.0, 12.0),
+        expert_bytes,
+    }
+}
+
 fn homes(units: u16, unit: ComputeCost, entry_us: f64) -> Homes {
     let layout = if units > 1 { Layout::Split } else { Layout::Whole };
     Homes { units, layout, unit, entry_us, entry_per_token_us: 0.0 }

@@ -11,21 +11,18 @@ use crate::gates::Gates;
 use crate::helper::BlockHelper;
 use crate::loads::Loads;
 use crate::streaming::trace_header;
-use motley_cost::{ComputeCost, TransferCost};
 use motley_ggml::gpu::{GpuDevice, GpuOptions, GpuUnit};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_model::{ModelSpec, Sizes};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
 use motley_sched::prefetch::{Prediction, PrefetchChoice};
+use motley_sched::regime::usual_hybrid;
 use motley_sched::spans::Spans;
 use motley_sched::strategy::{ByPhase, StrategyChoice};
-use motley_sched::{Costs, Homes, Layout, Limits, Routing, Scheduler, SchedulerParts};
+use motley_sched::{Costs, Limits, Routing, Scheduler, SchedulerParts};
 use motley_store::MappedExperts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Buffers for experts that do not stay, where a device has room for several.
-const STAGING_SLOTS: u32 = 8;
 
 /// How a device shares the experts of a model with the CPU.
 #[derive(Debug, Clone)]
@@ -225,7 +222,9 @@ impl HybridHelper {
         let header = trace_header(&self.spec);
         let (prefill, decode) = (options.prefill.build_whole(), options.decode.build_whole());
         Scheduler::new(SchedulerParts {
-            costs: options.costs.unwrap_or_else(|| usual_costs(&self.spec)),
+            costs: options
+                .costs
+                .unwrap_or_else(|| usual_hybrid(Sizes::of(&self.spec).expert_bytes_max)),
             cache: ExpertCache::new(header.grid(), shares.capacity, options.policy.build(&header)),
             strategy: Box::new(ByPhase::new(prefill, decode)),
             prefetcher: options.prefetch.build(header.grid()),
@@ -248,7 +247,9 @@ impl Shares {
         let layers = spec.shape.layers;
         let all: u32 = spec.expert_layers().count() as u32 * spec.experts;
         let slots = unit.slots().min(experts_most);
-        let staging = if slots == all { 0 } else { STAGING_SLOTS.min(slots / 4).max(1) };
+        let holds_all = slots == all;
+        let limits = Limits::beside_home(if holds_all { 0 } else { slots });
+        let staging = if holds_all { 0 } else { u32::from(limits.staging_slots) };
         let of = |layer| unit.slots_of(layer);
         let capacity = if (0..layers).all(|layer| [0, unit.slots()].contains(&of(layer))) {
             Capacity::Global { slots: slots.saturating_sub(staging) }
@@ -262,40 +263,6 @@ impl Shares {
             };
             Capacity::PerLayer { slots: (0..layers).map(kept).collect() }
         };
-        let staging_slots = staging.max(1) as u16;
-        let limits = Limits {
-            staging_slots,
-            prefetch_slots: staging_slots / 2,
-            // What cannot be brought is computed where it is.
-            load_attempts: 1,
-            ..Limits::default()
-        };
         Self { capacity, limits }
-    }
-}
-
-/// A desktop's: memory at 25 GB/s for the CPU's kernels, PCIe at 12, a device at 250. Ratios
-/// decide, and a plan that has measured them gives its own.
-fn usual_costs(spec: &ModelSpec) -> Costs {
-    let bytes = Sizes::of(spec).expert_bytes_max;
-    let read_us = |gb_per_s: f64| bytes as f64 / (gb_per_s * 1e3);
-    // Two operations for each weight, at some 4.5 bits.
-    let flop = 2.0 * bytes as f64 * 8.0 / 4.5;
-    let compute = |launch_us, gb_per_s, gflop_per_s: f64| ComputeCost {
-        launch_us,
-        per_token_us: flop / (gflop_per_s * 1e3),
-        floor_us: read_us(gb_per_s),
-    };
-    Costs {
-        fast: compute(10.0, 250.0, 10_000.0),
-        home: Some(Homes {
-            units: 1,
-            layout: Layout::Whole,
-            unit: compute(5.0, 25.0, 300.0),
-            entry_us: 0.0,
-            entry_per_token_us: 0.0,
-        }),
-        link: TransferCost::new(10.0, 12.0),
-        expert_bytes: bytes,
     }
 }

@@ -50,6 +50,24 @@ impl Limits {
     }
 }
 
+/// Slots of a device through which experts pass.
+const DEVICE_STAGING_SLOTS: u32 = 8;
+
+impl Limits {
+    /// Of `slots` of a device's memory, for experts that are also at home: a few let experts
+    /// through, half of those for guesses.
+    pub fn beside_home(slots: u32) -> Self {
+        let staging_slots = DEVICE_STAGING_SLOTS.min(slots / 4).max(1) as u16;
+        Self {
+            staging_slots,
+            prefetch_slots: staging_slots / 2,
+            // What cannot be brought is computed where it is.
+            load_attempts: 1,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -4,6 +4,7 @@
 //! Modules in reading order:
 //! - [`document`]: figures, tables and pictures of one reproduction.
 //! - [`bars`]: grouped bars as SVG.
+//! - `stream`: one stream of tokens cut up for comparisons.
 //! - [`gpu_ndp`]: one GPU and several near-data units (G6).
 //! - [`hybrimoe`]: CPU and GPU with timelines, prefetch and score-aware cache (H5).
 //! - [`aecs`]: energy-centred core selection on seven phones (A7).
@@ -17,6 +18,7 @@ pub mod gpu_ndp;
 pub mod hybrimoe;
 pub mod machines;
 pub mod npumoe;
+mod stream;
 
 pub use document::{Assumed, Document, Figure, Picture};
 

@@ -2,9 +2,10 @@
 
 use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache};
-use motley_trace::{Phase, Trace, Visit};
+use motley_trace::Trace;
 
 use super::super::ReproduceError;
+use super::super::stream::{as_prompt, uses_before};
 use super::setup::Model;
 use crate::replay::replay;
 use crate::synth::{Synth, SynthParams};
@@ -59,11 +60,7 @@ impl Routing {
             weight_tilt: 0.3,
         };
         let all = Trace::collect(&mut Synth::new(params, SEED)?)?;
-        let grid = all.header.grid();
-        let mut uses = vec![0; grid.len()];
-        for visit in all.visits.iter().filter(|visit| visit.pass < u64::from(COUNTED)) {
-            visit.experts.iter().for_each(|&expert| uses[grid.index(visit.key(expert))] += 1);
-        }
+        let uses = uses_before(&all, u64::from(COUNTED));
         let decoded = u64::from(COUNTED)..u64::from(COUNTED + DECODED);
         let part = |wanted: &dyn Fn(u64) -> bool| Trace {
             header: all.header.clone(),
@@ -91,17 +88,6 @@ impl Routing {
 
     /// The first tokens after the decoded ones as one prompt in one pass.
     pub fn prompt(&self, tokens: u32) -> Trace {
-        let layers = usize::from(self.rest.header.layers);
-        let mut visits: Vec<Visit> = (0..layers)
-            .map(|layer| Visit { layer: layer as u16, phase: Phase::Prefill, ..Visit::default() })
-            .collect();
-        for token in self.rest.visits.chunks(layers).take(tokens as usize) {
-            for (whole, visit) in visits.iter_mut().zip(token) {
-                whole.positions.extend_from_slice(&visit.positions);
-                whole.experts.extend_from_slice(&visit.experts);
-                whole.weights.extend_from_slice(&visit.weights);
-            }
-        }
-        Trace { header: self.rest.header.clone(), visits }
+        as_prompt(&self.rest, tokens)
     }
 }

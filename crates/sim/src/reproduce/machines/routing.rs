@@ -3,6 +3,7 @@
 use motley_trace::{Phase, Trace, Visit};
 
 use super::super::ReproduceError;
+use super::super::stream::{as_prompt, uses_before};
 use super::models::Model;
 use crate::synth::Synth;
 
@@ -44,11 +45,6 @@ impl Stream {
     }
 
     fn cut(all: &Trace, decoded: std::ops::Range<u64>) -> Self {
-        let grid = all.header.grid();
-        let mut uses = vec![0; grid.len()];
-        for visit in all.visits.iter().filter(|visit| visit.pass < decoded.start) {
-            visit.experts.iter().for_each(|&expert| uses[grid.index(visit.key(expert))] += 1);
-        }
         let part = |wanted: &dyn Fn(&Visit) -> bool| Trace {
             header: all.header.clone(),
             visits: all.visits.iter().filter(|visit| wanted(visit)).cloned().collect(),
@@ -58,7 +54,7 @@ impl Stream {
             visit.phase == Phase::Decode && passes.contains(&visit.pass)
         };
         Self {
-            uses,
+            uses: uses_before(all, decoded.start),
             warm: part(&|visit| within(visit, warm.clone())),
             decode: part(&|visit| within(visit, warm.start..decoded.end)),
             rest: part(&|visit| visit.pass >= decoded.end),
@@ -67,17 +63,6 @@ impl Stream {
 
     /// The first tokens after the decoded ones as one prompt in one pass.
     pub fn prompt(&self, tokens: u32) -> Trace {
-        let layers = usize::from(self.rest.header.layers);
-        let mut visits: Vec<Visit> = (0..layers)
-            .map(|layer| Visit { layer: layer as u16, phase: Phase::Prefill, ..Visit::default() })
-            .collect();
-        for token in self.rest.visits.chunks(layers).take(tokens as usize) {
-            for (whole, visit) in visits.iter_mut().zip(token) {
-                whole.positions.extend_from_slice(&visit.positions);
-                whole.experts.extend_from_slice(&visit.experts);
-                whole.weights.extend_from_slice(&visit.weights);
-            }
-        }
-        Trace { header: self.rest.header.clone(), visits }
+        as_prompt(&self.rest, tokens)
     }
 }
