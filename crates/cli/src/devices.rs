@@ -5,7 +5,9 @@ use crate::args::LoadArgs;
 use crate::load::session_options;
 use anyhow::{Result, bail};
 use indicatif::HumanBytes;
-use motley_engine::{EngineOptions, GpuDevice, HybridOptions, Loading, Runtime, gpu_devices};
+use motley_engine::{
+    EngineOptions, GpuDevice, HybridOptions, Loading, Runtime, SessionOptions, gpu_devices,
+};
 use motley_model::ModelSpec;
 use motley_plan::budget::Budget;
 use motley_plan::device_use::DeviceUse;
@@ -35,7 +37,9 @@ pub(crate) fn apply(
         return Ok(None);
     }
     let stands_in = wanted.eq_ignore_ascii_case(STAND_IN);
-    let budget = Budget::of(spec, session_options(load).shape());
+    // llama.cpp takes buffers on a device whole: with room for every token's logits.
+    let shape = SessionOptions { scores: true, ..session_options(load) }.shape();
+    let budget = Budget::of(spec, shape);
     let usage = match stands_in {
         true => {
             DeviceUse::Experts { expert_bytes: u64::from(budget.experts / 2) * budget.slot_bytes }

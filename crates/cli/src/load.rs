@@ -142,7 +142,7 @@ fn engine_options(
 pub(crate) fn settled(load: &LoadArgs, model: &Path, global: &Global) -> Result<LoadArgs> {
     let (spec, _) = ModelSpec::open(model)?;
     let Some(path) = &load.plan else {
-        let plan = || planned::expected(&spec, &wanted(&spec, load, global, global.memory));
+        let plan = || planned::expected(model, &spec, &wanted(&spec, load, global, global.memory));
         let chunk = load.chunk.or_else(|| plan().map(|plan| plan.chunk_tokens));
         return Ok(LoadArgs { chunk, ..load.clone() });
     };
@@ -218,7 +218,7 @@ pub(crate) fn load(
     if !global.json {
         let why = device.as_ref().unwrap_or(&residence.why);
         let line = chosen(engine.spec(), why, engine.threads());
-        eprintln!("motley: {line}{}", expectation(&spec, load, global, &residence));
+        eprintln!("motley: {line}{}", expectation(model, &spec, load, global, &residence));
         if let Some(hint) = unused_cpu_level() {
             eprintln!("motley: {hint}");
         }
@@ -228,6 +228,7 @@ pub(crate) fn load(
 
 /// The speed the measured costs let expect; nothing where the machine is not calibrated.
 fn expectation(
+    path: &Path,
     spec: &ModelSpec,
     load: &LoadArgs,
     global: &Global,
@@ -236,7 +237,7 @@ fn expectation(
     let shape = session_options(load).shape();
     let memory = residence.memory_bytes.unwrap_or_else(|| everything(spec, shape));
     let wanted = wanted(spec, load, global, Some(memory));
-    let Some(plan) = planned::expected(spec, &wanted) else { return String::new() };
+    let Some(plan) = planned::expected(path, spec, &wanted) else { return String::new() };
     let (prefill, decode) = (plan.prefill.tokens_per_s, plan.decode.tokens_per_s);
     format!("; expected {prefill:.0}/s for prompts, {decode:.1}/s after")
 }

@@ -36,14 +36,20 @@ impl Here {
         &self.table.provenance.cpu
     }
 
-    /// Time of one expert of `spec`, rearranged, by its tokens.
+    /// Threads a run uses unless told.
+    pub(crate) fn cores(&self) -> u32 {
+        self.table.provenance.cores
+    }
+
+    /// Time of one expert of `spec` in a layout, by its tokens.
     pub(crate) fn expert_us(
         &self,
         spec: &ModelSpec,
+        layout: WeightLayout,
         threads: u32,
     ) -> Option<impl Fn(f64) -> f64 + use<>> {
         let demand = Demand::of(spec);
-        let costs = self.measured(&demand, WeightLayout::Rearranged, threads).ok()?;
+        let costs = self.measured(&demand, layout, threads).ok()?;
         Some(move |tokens| costs.cpu.us(&demand.expert_matrices(), tokens))
     }
 
@@ -58,8 +64,19 @@ impl Here {
     ) -> Result<Calibration> {
         let all = budget.slots(memory_bytes).is_ok_and(|slots| slots >= budget.experts);
         let layout = if all { WeightLayout::Rearranged } else { WeightLayout::Plain };
-        let threads = threads.unwrap_or(self.table.provenance.cores);
+        let threads = threads.unwrap_or(self.cores());
         self.measured(&Demand::of(spec), layout, threads)
+    }
+
+    /// The routing kept for a model, with what its passes cost on these threads.
+    pub(crate) fn profile_of(
+        &self,
+        path: &Path,
+        spec: &ModelSpec,
+        threads: Option<u32>,
+    ) -> Option<Profile> {
+        let profile = profile_of(path, spec)?;
+        Some(profile.at_home(self.cpu(), threads.unwrap_or(self.cores())))
     }
 
     fn measured(&self, demand: &Demand, layout: WeightLayout, threads: u32) -> Result<Calibration> {
@@ -79,13 +96,14 @@ pub(crate) struct Wanted {
 }
 
 /// The plan of these settings on this machine; `None` when it is not calibrated or too small.
-pub(crate) fn expected(spec: &ModelSpec, wanted: &Wanted) -> Option<Plan> {
+pub(crate) fn expected(path: &Path, spec: &ModelSpec, wanted: &Wanted) -> Option<Plan> {
     let here = Here::find()?;
     let Wanted { context_tokens, chunk_tokens, .. } = *wanted;
     let usual = chunk_tokens.unwrap_or(CHUNKS[0]);
-    let budget = Budget::of(spec, SessionShape { context_tokens, chunk_tokens: usual });
+    let budget =
+        Budget::of(spec, SessionShape { context_tokens, chunk_tokens: usual, output_tokens: 1 });
     let calibration = here.costs(spec, &budget, wanted.memory_bytes, wanted.threads).ok()?;
-    let profile = profile_of(spec).map(|profile| profile.at_home(here.cpu()));
+    let profile = here.profile_of(path, spec, wanted.threads);
     let inputs = Inputs {
         spec,
         machine: here.machine(),
@@ -102,9 +120,10 @@ pub(crate) fn expected(spec: &ModelSpec, wanted: &Wanted) -> Option<Plan> {
 }
 
 /// The newest routing profile kept for this model, if there is one that can be read.
-pub(crate) fn profile_of(spec: &ModelSpec) -> Option<Profile> {
+pub(crate) fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
     let folder = library::folder().ok()?.join(PROFILES);
-    let stem = profile_stem(spec.name.as_deref()?);
+    let model = model_name(spec, path);
+    let stem = profile_stem(&model);
     let mut found: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path()).collect();
     // Names end in the moment they were made.
     found.sort();
@@ -114,10 +133,15 @@ pub(crate) fn profile_of(spec: &ModelSpec) -> Option<Profile> {
     let fits = |profile: &Profile| {
         let header = &profile.header;
         let shape = (u32::from(header.experts), u32::from(header.layers));
-        spec.name.as_ref() == Some(&header.model)
-            && shape == (spec.experts, spec.layers.len() as u32)
+        header.model == model && shape == (spec.experts, spec.layers.len() as u32)
     };
     found.iter().rev().filter(own).filter_map(|path| read_profile(path).ok()).find(fits)
+}
+
+/// What the model calls itself, else its file's name.
+pub(crate) fn model_name(spec: &ModelSpec, path: &Path) -> String {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    spec.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(stem)
 }
 
 /// Folder of kept profiles.

@@ -30,7 +30,11 @@ fn the_page_chats_and_shows_its_experts() {
 /// A budget in which about half of all experts stay.
 fn memory_for_half(model: &Path) -> u64 {
     let (spec, _) = motley_model::ModelSpec::open(model).expect("a model");
-    let shape = motley_plan::budget::SessionShape { context_tokens: 4096, chunk_tokens: 512 };
+    let shape = motley_plan::budget::SessionShape {
+        context_tokens: 4096,
+        chunk_tokens: 512,
+        output_tokens: 16,
+    };
     let budget = motley_plan::budget::Budget::of(&spec, shape);
     budget.smallest_bytes() + u64::from(budget.experts / 2) * budget.slot_bytes
 }

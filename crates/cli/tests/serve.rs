@@ -114,7 +114,7 @@ fn a_disk_that_fails_ends_requests_and_not_the_server() {
     let copy = folder.path().join("model.gguf");
     std::fs::copy(&model, &copy).expect("room for a copy");
     let (spec, _) = motley_model::ModelSpec::open(&copy).expect("a model");
-    let shape = SessionShape { context_tokens: 1024, chunk_tokens: 256 };
+    let shape = SessionShape { context_tokens: 1024, chunk_tokens: 256, output_tokens: 2 };
     let memory = Budget::of(&spec, shape).smallest_bytes().to_string();
     let args = ["--exact", "--memory", &memory, "--context", "1024", "--chunk", "256"];
     let server = Server::start(&copy, &[&args[..], &["--streams", "2"]].concat());

@@ -34,18 +34,25 @@ pub struct SessionOptions {
     pub chunk_tokens: u32,
     /// f32 KV cache and plain attention, for comparing with references.
     pub precise_attention: bool,
+    /// Whether the logits of every token of a prompt will be asked for, as [`Session::score`]
+    /// does: memory is set aside for them.
+    pub scores: bool,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false }
+        Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false, scores: false }
     }
 }
 
 impl SessionOptions {
     /// What a budget counts of it.
     pub fn shape(&self) -> SessionShape {
-        SessionShape { context_tokens: self.context_tokens, chunk_tokens: self.chunk_tokens }
+        SessionShape {
+            context_tokens: self.context_tokens,
+            chunk_tokens: self.chunk_tokens,
+            output_tokens: if self.scores { self.chunk_tokens } else { 1 },
+        }
     }
 }
 
@@ -205,6 +212,7 @@ impl Session {
 
     /// As [`Session::prefill`], with the logits of every token shown to `on_logits`
     /// (index in `tokens`, `[vocab]`). Slower: the output layer runs for all.
+    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub fn score(
         &mut self,
         tokens: &[i32],
@@ -213,7 +221,10 @@ impl Session {
         self.check_room(tokens.len())?;
         let chunk = chunk_for(tokens.len(), self.options.chunk_tokens) as usize;
         for (index, part) in tokens.chunks(chunk).enumerate() {
+            let start = Instant::now();
             self.decode_chunk(part, Logits::All)?;
+            self.stats.prefill_tokens += part.len() as u64;
+            self.stats.prefill_time += start.elapsed();
             for at in 0..part.len() {
                 on_logits(index * chunk + at, self.context.logits(at).unwrap_or(&[]));
             }

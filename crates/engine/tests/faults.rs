@@ -5,12 +5,16 @@ use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, Runtime, Seam, Session, SessionError,
     SessionOptions, StreamingOptions,
 };
-use motley_plan::budget::{Budget, SessionShape};
+use motley_plan::budget::Budget;
 use std::path::{Path, PathBuf};
 use xtask::synth::{Arch, Preset, Request};
 
-const SHAPE: SessionOptions =
-    SessionOptions { context_tokens: 256, chunk_tokens: 64, precise_attention: false };
+const SHAPE: SessionOptions = SessionOptions {
+    context_tokens: 256,
+    chunk_tokens: 64,
+    precise_attention: false,
+    scores: false,
+};
 
 fn model() -> Option<PathBuf> {
     if !xtask::smollm2::path().ok()?.exists() {
@@ -26,10 +30,7 @@ fn model() -> Option<PathBuf> {
 /// The model with room for a few experts.
 fn engine(path: &Path, faults: Option<FaultPlan>) -> Engine {
     let (spec, _) = motley_model::ModelSpec::open(path).expect("a model");
-    let budget = Budget::of(
-        &spec,
-        SessionShape { context_tokens: SHAPE.context_tokens, chunk_tokens: SHAPE.chunk_tokens },
-    );
+    let budget = Budget::of(&spec, SHAPE.shape());
     let options = EngineOptions {
         loading: Loading::OnDemand,
         repack: false,

@@ -13,8 +13,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use xtask::synth::{Arch, Preset, Request};
 
-const SHAPE: SessionOptions =
-    SessionOptions { context_tokens: 256, chunk_tokens: 64, precise_attention: false };
+const SHAPE: SessionOptions = SessionOptions {
+    context_tokens: 256,
+    chunk_tokens: 64,
+    precise_attention: false,
+    scores: false,
+};
 /// Tokens compared.
 const TOKENS: usize = 64;
 /// Experts on the device, of all.
@@ -57,7 +61,7 @@ const USUAL: Way =
 fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let (spec, _) = motley_model::ModelSpec::open(path).expect("a model");
-    let shape = SessionShape { context_tokens: 256, chunk_tokens: 64 };
+    let shape = SessionShape { context_tokens: 256, chunk_tokens: 64, output_tokens: 1 };
     let budget = Budget::of(&spec, shape);
     let all = spec.expert_layers().count() as u32 * spec.experts;
     let hybrid = way.filter(|way| way.share > 0.0).map(|way| HybridOptions {

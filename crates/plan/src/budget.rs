@@ -29,6 +29,8 @@ pub struct SessionShape {
     pub context_tokens: u32,
     /// Largest prefill chunk.
     pub chunk_tokens: u32,
+    /// Tokens of a pass whose logits are wanted: one per answer, all when text is scored.
+    pub output_tokens: u32,
 }
 
 /// What a budget is divided into.
@@ -70,11 +72,12 @@ impl Budget {
         let chunk = u64::from(shape.chunk_tokens);
         let row_bytes = spec.shape.hidden.saturating_mul(4 * ACTIVATION_ROWS);
         let logits = spec.shape.vocabulary.unwrap_or(0).saturating_mul(4);
+        let outputs = logits.saturating_mul(u64::from(shape.output_tokens.min(shape.chunk_tokens)));
         let context = u64::from(shape.context_tokens);
         Self {
             dense_bytes: sizes.dense_bytes + sizes.shared_bytes + router_bytes(spec),
             kv_bytes: sizes.kv_bytes_per_token.saturating_mul(context),
-            compute_bytes: chunk.saturating_mul(row_bytes.saturating_add(logits)),
+            compute_bytes: chunk.saturating_mul(row_bytes).saturating_add(outputs),
             process_bytes: PROCESS_BYTES,
             slot_bytes: slot_bytes(spec),
             experts: spec.expert_layers().map(|layer| layer.experts).sum(),

@@ -20,6 +20,8 @@ use crate::tiers::{GroupRule, LayerTiers, Sharing, TierRule, block_tokens, group
 pub const FORMAT_VERSION: u32 = 1;
 /// Chunks that are compared (N7), the usual one first; the last two are for little memory.
 pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
+/// Length of the answer for which chunks are compared.
+const ANSWER_TOKENS: f64 = 256.0;
 /// How much faster another chunk than the usual one must be.
 const CHUNK_GAIN: f64 = 1.03;
 /// Under the goal `memory`, speed that is kept of what all memory would give.
@@ -138,6 +140,15 @@ pub struct TierPlan {
     pub padding: f64,
 }
 
+impl Inputs<'_> {
+    /// llama.cpp takes buffers on a device whole, so there room for all logits counts.
+    fn shape(&self, chunk_tokens: u32) -> SessionShape {
+        let beside = self.machine.first(DeviceKind::Gpu).is_some();
+        let output_tokens = if beside { chunk_tokens } else { 1 };
+        SessionShape { context_tokens: self.context_tokens, chunk_tokens, output_tokens }
+    }
+}
+
 /// Makes the plan.
 pub fn plan(inputs: &Inputs<'_>) -> Result<Plan, TooLittleMemory> {
     let memory_bytes = match inputs.goal {
@@ -191,8 +202,7 @@ impl Attempt {
         memory_bytes: u64,
         chunk_tokens: u32,
     ) -> Result<Self, TooLittleMemory> {
-        let shape = SessionShape { context_tokens: inputs.context_tokens, chunk_tokens };
-        let budget = Budget::of(inputs.spec, shape);
+        let budget = Budget::of(inputs.spec, inputs.shape(chunk_tokens));
         let placement = place(&budget, inputs.machine, memory_bytes)?;
         Ok(Self { budget, placement, chunk_tokens })
     }
@@ -217,7 +227,8 @@ impl Attempt {
     }
 }
 
-/// N7: the usual chunk, unless another is clearly faster or only a smaller one fits.
+/// N7: the usual chunk, unless another is clearly faster for a prompt and its answer (a smaller
+/// one leaves memory to experts) or only a smaller one fits.
 fn best_chunk(inputs: &Inputs<'_>, memory_bytes: u64) -> Result<u32, TooLittleMemory> {
     let demand = Demand::of(inputs.spec);
     let mut best: Option<(u32, f64)> = None;
@@ -225,7 +236,9 @@ fn best_chunk(inputs: &Inputs<'_>, memory_bytes: u64) -> Result<u32, TooLittleMe
     for chunk in CHUNKS {
         match Attempt::new(inputs, memory_bytes, chunk) {
             Ok(tried) => {
-                let speed = tried.predict(inputs, &demand, None).0.tokens_per_s;
+                let (prefill, decode) = tried.predict(inputs, &demand, None);
+                let prompt_s = f64::from(inputs.prompt_tokens) / prefill.tokens_per_s;
+                let speed = 1.0 / (prompt_s + ANSWER_TOKENS / decode.tokens_per_s);
                 if best.is_none_or(|(_, fastest)| speed > fastest * CHUNK_GAIN) {
                     best = Some((chunk, speed));
                 }
@@ -255,8 +268,8 @@ fn least_memory(inputs: &Inputs<'_>) -> Result<u64, TooLittleMemory> {
         Ok(tried.predict(inputs, &demand, None).1.tokens_per_s)
     };
     let enough = speed(inputs.memory_bytes)? * MEMORY_GOAL_SPEED;
-    let shape = SessionShape { context_tokens: inputs.context_tokens, chunk_tokens: chunk };
-    let least = Budget::of(inputs.spec, shape).smallest_bytes().min(inputs.memory_bytes);
+    let least =
+        Budget::of(inputs.spec, inputs.shape(chunk)).smallest_bytes().min(inputs.memory_bytes);
     let step = ((inputs.memory_bytes - least) / MEMORY_STEPS).max(1);
     let mut budgets = (0..MEMORY_STEPS).map(|at| least + at * step);
     let found = budgets.find(|bytes| speed(*bytes).is_ok_and(|speed| speed >= enough));

@@ -145,10 +145,7 @@ fn check_header(header: &ProfileHeader) -> Result<(), Problem> {
     counts("tokens", &[origin.prefill_tokens, origin.decode_tokens, header.reuse.first])?;
     if let Some(costs) = &header.passes {
         within("name", costs.cpu.len() as u64, 0, MAX_MODEL_NAME_BYTES as u64)?;
-        let times = [costs.decode_dense_us, costs.prefill_dense_us];
-        let factors = [costs.decode_expert_factor, costs.prefill_expert_factor];
-        let sound = |value: &f64| value.is_finite() && *value > 0.0;
-        if !times.iter().chain(&factors).all(sound) {
+        if !costs.is_sound() {
             return Err(Problem::Cost);
         }
     }

@@ -5,6 +5,7 @@
 //! - [`profile`]: what a profile holds and what follows from it: rank, imbalance, shares.
 //! - [`overlap`]: how far two profiles agree on the busiest experts (Overlap@K).
 //! - [`reuse`]: how much of a cache's size an expert's return takes, hence expected hit rates.
+//! - [`passes`]: what passes of the model cost where it was recorded.
 //! - [`builder`]: a profile from a trace, visit by visit.
 //! - [`file`](mod@file): the format, JSON-lines with limits.
 
@@ -13,11 +14,13 @@
 pub mod builder;
 pub mod file;
 pub mod overlap;
+pub mod passes;
 pub mod profile;
 pub mod reuse;
 
 pub use builder::ProfileBuilder;
 pub use file::{Problem, ProfileError};
 pub use overlap::{OtherShape, Overlap, overlap_at};
-pub use profile::{Held, LayerCounts, Origin, PassCosts, Profile, ProfileHeader};
+pub use passes::{PassCosts, PhaseCosts, PhasesCosts};
+pub use profile::{Held, LayerCounts, Origin, Profile, ProfileHeader};
 pub use reuse::Reuse;

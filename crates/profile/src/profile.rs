@@ -4,6 +4,7 @@ use motley_trace::{ExpertGrid, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::overlap::Overlap;
+use crate::passes::PassCosts;
 use crate::reuse::Reuse;
 
 /// Version of the format this crate writes and reads.
@@ -57,25 +58,6 @@ pub struct Held {
     pub share: f64,
     /// Part of the experts needed in decode that were there.
     pub hit_rate: f64,
-}
-
-/// What passes of the model cost on one machine: a run knows what no sum over kernels tells
-/// (barriers, small operations, attention).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PassCosts {
-    /// The processor.
-    pub cpu: String,
-    /// Threads that computed.
-    pub threads: u32,
-    /// Everything outside routed experts for one decoded token.
-    pub decode_dense_us: f64,
-    /// The same for one token of a prompt.
-    pub prefill_dense_us: f64,
-    /// Experts in decode: their time over what the machine's calibration says.
-    pub decode_expert_factor: f64,
-    /// Experts in prefill: the same.
-    pub prefill_expert_factor: f64,
 }
 
 impl ProfileHeader {
@@ -155,9 +137,10 @@ impl LayerCounts {
 }
 
 impl Profile {
-    /// Without what was measured on another processor than `cpu`.
-    pub fn at_home(mut self, cpu: &str) -> Self {
-        self.header.passes = self.header.passes.filter(|costs| costs.cpu == cpu);
+    /// Without what was measured on another processor than `cpu`, or with other threads.
+    pub fn at_home(mut self, cpu: &str, threads: u32) -> Self {
+        let here = |costs: &PassCosts| costs.cpu == cpu && costs.threads == threads;
+        self.header.passes = self.header.passes.filter(here);
         self
     }
 

@@ -45,9 +45,12 @@ pub(crate) struct Predict {
     /// Decoded tokens per run
     #[arg(long, default_value_t = 64, value_name = "TOKENS")]
     pub(crate) decode: usize,
-    /// Measurements inside one run; the best counts
+    /// Text whose beginning is the prompt (default: made-up tokens)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) text: Option<PathBuf>,
+    /// How often every case runs, in turn; the middle one counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) repeat: u32,
+    pub(crate) rounds: u32,
 }
 
 /// Values of `--goal`.

@@ -54,7 +54,8 @@ impl Memory {
         let trained = u32::try_from(spec.shape.context_tokens).unwrap_or(u32::MAX);
         let context_tokens = context_tokens.min(trained);
         let chunk_tokens = SessionOptions::default().chunk_tokens;
-        let budget = Budget::of(spec, SessionShape { context_tokens, chunk_tokens });
+        let budget =
+            Budget::of(spec, SessionShape { context_tokens, chunk_tokens, output_tokens: 1 });
         Self {
             context_tokens,
             smallest_bytes: budget.smallest_bytes(),

@@ -29,10 +29,11 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
     };
     let profile = match &args.profile {
         Some(path) => Some(read_profile(path)?),
-        None => profile_of(&spec),
+        None => profile_of(&args.model, &spec),
     };
-    let cpu = here.as_ref().map_or("", |here| here.cpu());
-    let profile = profile.map(|profile| profile.at_home(cpu));
+    let (cpu, cores) = here.as_ref().map_or(("", 0), |here| (here.cpu(), here.cores()));
+    let threads = global.threads.unwrap_or(cores);
+    let profile = profile.map(|profile| profile.at_home(cpu, threads));
     let budget = Budget::of(&spec, shape(args));
     let (memory_bytes, why) = memory(global, &budget, &machine, here.is_some());
     let calibration = match &here {
@@ -61,7 +62,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
 
 fn shape(args: &PlanArgs) -> SessionShape {
     let chunk_tokens = args.chunk.unwrap_or(motley_plan::plan::CHUNKS[0]);
-    SessionShape { context_tokens: args.context, chunk_tokens }
+    SessionShape { context_tokens: args.context, chunk_tokens, output_tokens: 1 }
 }
 
 /// RAM that may be used, and why that much: what is free now on this machine, all of another.

@@ -2,14 +2,15 @@
 //! Each measurement is a run in a process of its own, as in `motley bench`.
 
 use crate::args::{Global, Predict};
-use crate::commands::bench::{child, rate};
+use crate::commands::bench::{Spread, child, rate};
 use crate::commands::worker::Job;
 use crate::page::{align_right, bytes, file_name, table, width_of};
 use crate::planned::{Wanted, everything, expected};
 use anyhow::{Context, Result};
 use comfy_table::presets;
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use motley_model::ModelSpec;
-use motley_plan::SessionShape;
+use motley_plan::{Plan, SessionShape};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -19,14 +20,20 @@ const CHUNK_TOKENS: u32 = 512;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Result<()> {
-    let mut rows = Vec::new();
-    for model in &args.models {
-        rows.extend(case(global, args, model, None)?);
-        for budget in &args.budgets {
-            rows.extend(case(global, args, model, Some(*budget))?);
+    let budgets = || std::iter::once(None).chain(args.budgets.iter().copied().map(Some));
+    let pairs = args.models.iter().flat_map(|model| budgets().map(move |budget| (model, budget)));
+    let mut cases = pairs
+        .map(|(model, budget)| Case::new(global, args, model, budget))
+        .collect::<Result<Vec<_>>>()?;
+    let bar = bar(global.json, u64::from(args.rounds) * cases.len() as u64);
+    for _ in 0..args.rounds {
+        for case in &mut cases {
+            case.measure()?;
+            bar.inc(1);
         }
     }
-    let report = Report::new(rows);
+    bar.finish_and_clear();
+    let report = Report::new(cases.iter().flat_map(Case::rows).collect());
     let text = match global.json {
         true => serde_json::to_string_pretty(&report)?,
         false => report.render(width_of(columns)),
@@ -35,45 +42,76 @@ pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Resu
     Ok(())
 }
 
-/// Both phases of one model within one budget.
-fn case(global: &Global, args: &Predict, model: &Path, budget: Option<u64>) -> Result<[Row; 2]> {
-    let (spec, _) = ModelSpec::open(model)?;
-    let context = (args.prefill + args.decode + 1).next_multiple_of(256) as u32;
-    let shape = SessionShape { context_tokens: context, chunk_tokens: CHUNK_TOKENS };
-    let wanted = Wanted {
-        memory_bytes: budget.unwrap_or_else(|| everything(&spec, shape)),
-        context_tokens: context,
-        chunk_tokens: Some(CHUNK_TOKENS),
-        prompt_tokens: args.prefill as u32,
-        threads: global.threads,
-    };
-    let plan = expected(&spec, &wanted)
-        .context("nothing to predict with; `motley calibrate` measures this machine")?;
-    let measured = child(&Job {
-        model: model.to_owned(),
-        on_demand: budget.is_some(),
-        memory: budget,
-        repack: true,
-        threads: global.threads,
-        context,
-        chunk: CHUNK_TOKENS,
-        prefill: args.prefill,
-        decode: args.decode,
-        repeat: args.repeat,
-        ..Job::default()
-    })?;
-    let row = |phase, expected: f64, measured: f64| Row {
-        model: file_name(model),
-        memory_bytes: budget,
-        phase,
-        expected_tokens_per_s: expected,
-        measured_tokens_per_s: measured,
-        error: expected / measured.max(f64::MIN_POSITIVE) - 1.0,
-    };
-    Ok([
-        row("prefill", plan.prefill.tokens_per_s, rate(args.prefill, &measured.prefill_s)),
-        row("decode", plan.decode.tokens_per_s, rate(args.decode, &measured.decode_s)),
-    ])
+/// One model within one budget.
+struct Case {
+    job: Job,
+    plan: Plan,
+    /// Speeds of prompts and of decode, one of each per round.
+    measured: [Vec<f64>; 2],
+}
+
+impl Case {
+    fn new(global: &Global, args: &Predict, model: &Path, budget: Option<u64>) -> Result<Self> {
+        let (spec, _) = ModelSpec::open(model)?;
+        let context_tokens = (args.prefill + args.decode + 1).next_multiple_of(256) as u32;
+        let shape = SessionShape { context_tokens, chunk_tokens: CHUNK_TOKENS, output_tokens: 1 };
+        let wanted = Wanted {
+            memory_bytes: budget.unwrap_or_else(|| everything(&spec, shape)),
+            context_tokens,
+            chunk_tokens: Some(CHUNK_TOKENS),
+            prompt_tokens: args.prefill as u32,
+            threads: global.threads,
+        };
+        let plan = expected(model, &spec, &wanted)
+            .context("nothing to predict with; `motley calibrate` measures this machine")?;
+        let job = Job {
+            model: model.to_owned(),
+            on_demand: budget.is_some(),
+            memory: budget,
+            repack: true,
+            threads: global.threads,
+            context: context_tokens,
+            chunk: CHUNK_TOKENS,
+            text: args.text.as_ref().map(std::fs::read_to_string).transpose()?,
+            prefill: args.prefill,
+            decode: args.decode,
+            repeat: 1,
+            ..Job::default()
+        };
+        Ok(Self { job, plan, measured: Default::default() })
+    }
+
+    fn measure(&mut self) -> Result<()> {
+        let outcome = child(&self.job)?;
+        self.measured[0].push(rate(self.job.prefill, &outcome.prefill_s));
+        self.measured[1].push(rate(self.job.decode, &outcome.decode_s));
+        Ok(())
+    }
+
+    fn rows(&self) -> [Row; 2] {
+        let [prefill, decode] = &self.measured;
+        let row = |phase, expected: f64, runs: &[f64]| {
+            let measured = Spread::of(runs.to_vec()).median;
+            Row {
+                model: file_name(&self.job.model),
+                memory_bytes: self.job.memory,
+                phase,
+                expected_tokens_per_s: expected,
+                measured_tokens_per_s: measured,
+                error: expected / measured.max(f64::MIN_POSITIVE) - 1.0,
+                runs: runs.to_vec(),
+            }
+        };
+        [
+            row("prefill", self.plan.prefill.tokens_per_s, prefill),
+            row("decode", self.plan.decode.tokens_per_s, decode),
+        ]
+    }
+}
+
+fn bar(quiet: bool, runs: u64) -> ProgressBar {
+    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    ProgressBar::with_draw_target(Some(runs), target)
 }
 
 #[derive(Debug, Serialize)]
@@ -86,6 +124,8 @@ struct Row {
     measured_tokens_per_s: f64,
     /// Expected over measured, less one.
     error: f64,
+    /// What every round measured.
+    runs: Vec<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,16 +137,9 @@ struct Report {
 
 impl Report {
     fn new(cases: Vec<Row>) -> Self {
-        let mut errors: Vec<f64> = cases.iter().map(|row| row.error.abs()).collect();
-        errors.sort_by(f64::total_cmp);
-        let middle = errors.len() / 2;
-        let median = match errors.len() {
-            0 => 0.0,
-            length if length % 2 == 1 => errors[middle],
-            _ => (errors[middle - 1] + errors[middle]) / 2.0,
-        };
-        let worst_error = errors.last().copied().unwrap_or(0.0);
-        Self { cases, median_error: median, worst_error }
+        let errors: Vec<f64> = cases.iter().map(|row| row.error.abs()).collect();
+        let worst_error = errors.iter().copied().fold(0.0, f64::max);
+        Self { median_error: Spread::of(errors).median, worst_error, cases }
     }
 
     fn render(&self, width: u16) -> String {
@@ -145,11 +178,11 @@ mod tests {
             expected_tokens_per_s: 1.0,
             measured_tokens_per_s: 1.0,
             error,
+            runs: vec![1.0],
         };
         let report = Report::new(vec![row(-0.3), row(0.1), row(0.2), row(0.0)]);
         assert!((report.median_error - 0.15).abs() < 1e-9, "{report:?}");
         assert_eq!(report.worst_error, 0.3);
         assert!(report.render(80).contains("-30.0 %"));
-        assert_eq!(Report::new(vec![]).median_error, 0.0);
     }
 }

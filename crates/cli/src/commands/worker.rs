@@ -125,6 +125,7 @@ fn work(job: &Job) -> Result<Outcome> {
         context_tokens: job.context,
         chunk_tokens: job.chunk,
         precise_attention: job.precise_attention,
+        scores: job.score,
     };
     let mut session = if job.routing {
         engine.watched_session(&options, Box::new(Keep(Arc::clone(&seen))))?

@@ -38,7 +38,7 @@ pub(crate) const SMALL: Way = Way { spare_slots: Some(9), ..ON_DEMAND };
 
 /// Shape of the jobs' sessions.
 pub(crate) const SHAPE: motley_plan::budget::SessionShape =
-    motley_plan::budget::SessionShape { context_tokens: 1024, chunk_tokens: 512 };
+    motley_plan::budget::SessionShape { context_tokens: 1024, chunk_tokens: 512, output_tokens: 1 };
 
 /// A worker's job with one thread: a second spinning thread makes tests that run
 /// side by side slow, not different.

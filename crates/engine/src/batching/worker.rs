@@ -44,8 +44,11 @@ impl Worker {
             unified: matches!(sharing, Sharing::Prefixes | Sharing::Cells),
             precise_attention: false,
         };
-        let counted =
-            SessionShape { context_tokens: shape.context_tokens, chunk_tokens: shape.batch_tokens };
+        let counted = SessionShape {
+            context_tokens: shape.context_tokens,
+            chunk_tokens: shape.batch_tokens,
+            output_tokens: shape.sequences,
+        };
         let (drive, blocks) = engine.drive(counted, watcher)?;
         let context = engine.context(&shape, drive)?;
         let planner = Planner::new(Limits {

@@ -17,8 +17,12 @@ pub fn profile_of(
 ) -> Result<Profile, SessionError> {
     let profile = Arc::new(Mutex::new(even_profile(engine.spec())));
     let counter = Box::new(Counter(Arc::clone(&profile)));
-    let options =
-        SessionOptions { context_tokens: chunk_tokens, chunk_tokens, ..Default::default() };
+    let options = SessionOptions {
+        context_tokens: chunk_tokens,
+        chunk_tokens,
+        scores: true,
+        ..Default::default()
+    };
     let mut session = engine.watched_session(&options, counter)?;
     let mut read = engine.tokenize_plain(text);
     read.truncate(tokens);

@@ -1,20 +1,15 @@
 //! Everything outside routed experts: as a run of the model measured it, else as a sum over its
 //! matrices.
 
-use super::{Case, Resource, Term, Work, dense_unit};
+use super::{Case, Resource, Term, Work, dense_unit, phase_of};
 use crate::calibration::{Matrices, UnitRates};
 
 /// The terms of a pass over `tokens` with `kv_bytes` of keys and values to read.
 pub(crate) fn terms(case: &Case<'_>, tokens: u32, kv_bytes: f64) -> Vec<Term> {
-    let known = case.profile.and_then(|profile| profile.header.passes.as_ref());
-    let term = |us: f64, bound_by| vec![Term { what: Work::Dense, seconds: us / 1e6, bound_by }];
-    match known.filter(|_| !case.placement.dense_on_gpu) {
-        Some(costs) if tokens > 1 => {
-            term(f64::from(tokens) * costs.prefill_dense_us, Resource::Arithmetic)
-        }
-        Some(costs) => term(costs.decode_dense_us, Resource::Memory),
-        None => summed(case, tokens, kv_bytes),
-    }
+    let Some(costs) = case.known(phase_of(tokens)) else { return summed(case, tokens, kv_bytes) };
+    let bound_by = if tokens > 1 { Resource::Arithmetic } else { Resource::Memory };
+    let seconds = f64::from(tokens) * costs.dense_us / 1e6;
+    vec![Term { what: Work::Dense, seconds, bound_by }]
 }
 
 fn summed(case: &Case<'_>, tokens: u32, kv_bytes: f64) -> Vec<Term> {

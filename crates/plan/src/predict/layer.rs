@@ -2,7 +2,7 @@
 
 use motley_cost::TransferCost;
 
-use super::{Case, Whereabouts, dense_unit};
+use super::{Case, Whereabouts, dense_unit, phase_of};
 use crate::calibration::{PathRate, UnitRates};
 
 /// Most experts for which chances are summed exactly; above, means are taken.
@@ -16,6 +16,8 @@ pub const USUAL_DISK: PathRate = PathRate { gb_per_s: 1.0, latency_us: 200.0 };
 pub(crate) struct LayerCosts {
     /// Whether experts have more than one token.
     many: bool,
+    /// A block beside its experts.
+    block_us: f64,
     /// One expert where those that are not on the GPU are computed.
     unit_us: f64,
     /// One on a GPU with memory of its own.
@@ -26,6 +28,9 @@ pub(crate) struct LayerCosts {
     disk: (f64, f64),
     /// Handing rows to the GPU's side and back.
     sync_us: f64,
+    /// Share of the experts on disk that are foreseen, and the time before the block in which
+    /// they can be read (H2).
+    foreseen: (f64, f64),
 }
 
 /// Expected times of one layer.
@@ -40,24 +45,29 @@ pub(crate) struct LayerTime {
 }
 
 impl LayerCosts {
-    pub(crate) fn of(case: &Case<'_>, load: f64) -> Self {
+    /// Of a pass over `tokens`, of which an expert gets `load` on average.
+    pub(crate) fn of(case: &Case<'_>, tokens: u32, load: f64) -> Self {
         let (demand, calibration) = (case.demand, case.calibration);
         let matrices = demand.expert_matrices();
-        let known = case.profile.and_then(|profile| profile.header.passes.as_ref());
-        let factor = known.map_or(1.0, |costs| match load > 1.0 {
-            true => costs.prefill_expert_factor,
-            false => costs.decode_expert_factor,
-        });
+        let known = case.known(phase_of(tokens));
+        let factor = known.map_or(1.0, |costs| costs.expert_factor);
         let apart = case.placement.parts.len() > 1;
         let one = |path: TransferCost| path.us(demand.expert_bytes as u64);
         let rate = |path: PathRate| path.cost();
-        let disk = calibration.disk.unwrap_or(USUAL_DISK);
+        let alone = calibration.disk.unwrap_or(USUAL_DISK);
+        let beside = known.and_then(|costs| costs.disk_gb_per_s);
+        let disk = PathRate { gb_per_s: beside.unwrap_or(alone.gb_per_s), ..alone };
         Self {
             many: load > 1.0,
+            block_us: known.map_or(0.0, |costs| costs.block_us),
             unit_us: factor * expert_unit(case).us(&matrices, load),
             gpu_us: dense_unit(case).us(&matrices, load),
             link_us: calibration.link.filter(|_| apart).map(rate).map(one),
             disk: (one(rate(disk)) - disk.latency_us, disk.latency_us),
+            foreseen: known.map_or((0.0, 0.0), |costs| {
+                let layers = f64::from(demand.expert_layers).max(1.0);
+                (costs.foreseen.unwrap_or(0.0), f64::from(tokens) * costs.dense_us / layers)
+            }),
             sync_us: calibration.link.filter(|_| apart).map_or(0.0, |link| 2.0 * link.latency_us),
         }
     }
@@ -88,13 +98,15 @@ impl LayerCosts {
         let (gpu_us, unit_us) = (on_gpu * self.gpu_us, elsewhere * one);
         let unit_us = self.with_transfers(unit_us, elsewhere);
         let sync_us = if elsewhere > 0.0 { self.sync_us } else { 0.0 };
-        let compute_us = gpu_us.max(unit_us) + sync_us;
+        let compute_us = gpu_us.max(unit_us) + sync_us + self.block_us;
         let (per_expert, latency) = self.disk;
         // Less than one expert on average pays its part of the latency and of the last compute.
         let any = on_disk.min(1.0);
         let disk_us = on_disk * per_expert + any * latency;
-        let arrived_us = disk_us + any * one;
-        LayerTime { compute_us, wait_us: (arrived_us - compute_us).max(0.0), disk_us }
+        let wait_us = (disk_us + any * one - compute_us).max(0.0);
+        let (share, before_us) = self.foreseen;
+        let foreseen_us = (disk_us - before_us - compute_us).max(0.0);
+        LayerTime { compute_us, wait_us: share * foreseen_us + (1.0 - share) * wait_us, disk_us }
     }
 
     /// Experts with many tokens are also sent to the GPU, so that both finish together (H1).
@@ -147,16 +159,20 @@ mod tests {
     fn the_last_expert_from_disk_is_computed_after_it_arrives() {
         let costs = LayerCosts {
             many: false,
+            block_us: 0.0,
             unit_us: 10.0,
             gpu_us: 1.0,
             link_us: None,
             disk: (100.0, 5.0),
             sync_us: 0.0,
+            foreseen: (0.0, 0.0),
         };
         let there = |on_disk| Whereabouts { on_gpu: 0.0, on_disk };
         let all = costs.time(8.0, &there(1.0));
         assert_eq!((all.compute_us, all.disk_us, all.wait_us), (80.0, 805.0, 735.0));
         assert_eq!(costs.time(8.0, &there(0.0)).wait_us, 0.0);
+        let foreseeing = LayerCosts { foreseen: (1.0, 25.0), ..costs };
+        assert_eq!(foreseeing.time(8.0, &there(1.0)).wait_us, 805.0 - 80.0 - 25.0);
         let half = costs.time(8.0, &there(0.5));
         // Chance makes waiting longer than the mean number of misses would.
         assert!(half.wait_us > 4.0 * 100.0 + 5.0 + 10.0 - 80.0, "{half:?}");

@@ -13,7 +13,9 @@
 //! - [`hits`]: how many experts are where.
 //! - [`layer`]: the experts of one layer.
 
-use motley_profile::Profile;
+use motley_machine::Regime;
+use motley_profile::{PhaseCosts, Profile};
+use motley_trace::Phase;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::{Calibration, UnitRates};
@@ -42,6 +44,20 @@ pub struct Case<'a> {
     pub context_tokens: u32,
     /// Draw while computing, where known.
     pub busy_w: Option<f64>,
+}
+
+impl Case<'_> {
+    /// What a run of the model here spent on a phase; nothing where a GPU computes too.
+    pub(crate) fn known(&self, phase: Phase) -> Option<PhaseCosts> {
+        let costs = self.profile?.header.passes.as_ref()?;
+        let is_streamed = self.placement.regime == Regime::BeyondRam;
+        costs.of(phase, is_streamed).filter(|_| !self.placement.dense_on_gpu)
+    }
+}
+
+/// What a pass over so many tokens is.
+fn phase_of(tokens: u32) -> Phase {
+    if tokens > 1 { Phase::Prefill } else { Phase::Decode }
 }
 
 /// A prediction and its terms.
@@ -151,7 +167,7 @@ fn pass(case: &Case<'_>, tokens: u32, there: &Whereabouts, distinct: f64) -> Pre
     let load = f64::from(tokens) * f64::from(demand.used) / distinct.max(1.0);
     let experts = match demand.used {
         0 => LayerTime::default(),
-        _ => LayerCosts::of(case, load).time(distinct, there),
+        _ => LayerCosts::of(case, tokens, load).time(distinct, there),
     };
     let bound_by = dense::bound(layer::expert_unit(case), &demand.expert_matrices(), load);
     let kv_bytes = demand.kv_bytes * (f64::from(case.context_tokens) + f64::from(tokens) / 2.0);

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 mod machine;
+mod passes;
 mod profile;
 
 /// Runs the command.

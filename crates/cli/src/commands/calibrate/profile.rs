@@ -1,24 +1,23 @@
 //! `motley calibrate MODEL --text …`: how the model routes (N1), and how far one text speaks
 //! for another. The last fifth of every text is held out to check the rest against.
 
-use super::new_file;
+use super::{new_file, passes};
 use crate::args::{Calibrate, Global};
 use crate::load::{load, session_options};
 use crate::page::{Fact, facts, percent, width_of};
-use crate::planned::{Here, PROFILES, profile_stem};
+use crate::planned::{PROFILES, model_name, profile_stem};
 use anyhow::{Context, Result, bail, ensure};
 use motley_engine::{
-    Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session, SessionStats,
+    Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session, SessionOptions,
 };
 use motley_model::ModelSpec;
 use motley_profile::profile::imbalance;
-use motley_profile::{Held, Origin, Overlap, PassCosts, Profile, ProfileBuilder, overlap_at};
+use motley_profile::{Held, Origin, Overlap, Profile, ProfileBuilder, overlap_at};
 use motley_sched::cache::PolicyChoice;
 use motley_sim::curves::policy_curve;
 use motley_sim::holdout::Layout;
 use motley_trace::record::FORMAT_VERSION;
 use motley_trace::{Phase, Trace, TraceHeader, Visit};
-use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -44,17 +43,18 @@ pub(super) fn run(
     let header = header(engine.spec(), model);
     let recorder = Arc::new(Mutex::new(Recorder::new(&header, &args.text)));
     let watcher = Box::new(Watcher(Arc::clone(&recorder)));
-    let mut session = engine.watched_session(&session_options(&args.load), watcher)?;
+    let options = SessionOptions { scores: true, ..session_options(&args.load) };
+    let mut session = engine.watched_session(&options, watcher)?;
     for (index, text) in args.text.iter().enumerate() {
         lock(&recorder).text = index;
         read_text(&engine, &mut session, args, text, &recorder)?;
     }
-    let stats = session.stats();
     drop(session);
+    let (spec, threads) = (engine.spec().clone(), engine.threads());
+    drop(engine);
     let recorder = std::mem::replace(&mut *lock(&recorder), Recorder::new(&header, &[]));
-    let distinct = recorder.distinct();
     let mut profile = recorder.finish(&args.text)?;
-    profile.header.passes = costs(&engine, &stats, distinct);
+    profile.header.passes = passes::measure(global, args, &spec, threads)?;
     let stem = format!("{}-{}", profile_stem(&profile.header.model), moment().replace(':', "-"));
     let (file, path) = new_file(args.output.as_deref(), PROFILES, &stem, "jsonl")?;
     let mut writer = BufWriter::new(file);
@@ -103,10 +103,9 @@ fn read_text(
 }
 
 fn header(spec: &ModelSpec, path: &Path) -> TraceHeader {
-    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     TraceHeader {
         version: FORMAT_VERSION,
-        model: spec.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(stem),
+        model: model_name(spec, path),
         layers: spec.layers.len() as u16,
         experts: spec.experts as u16,
         k: spec.used as u16,
@@ -186,13 +185,6 @@ impl Recorder {
         self.trace.visits.push(self.visit.clone());
     }
 
-    /// Experts used in all blocks of prompts, each once per block.
-    fn distinct(&self) -> usize {
-        let prompts = self.trace.visits.iter().filter(|visit| visit.phase == Phase::Prefill);
-        let different = |visit: &Visit| visit.experts.iter().collect::<BTreeSet<_>>().len();
-        prompts.map(different).sum()
-    }
-
     /// The profile of everything, with how far its parts agree.
     fn finish(self, paths: &[PathBuf]) -> Result<Profile> {
         let names: Vec<String> = paths.iter().map(|path| crate::page::file_name(path)).collect();
@@ -219,27 +211,6 @@ impl Recorder {
         profile.header.held = held(&self.trace)?;
         Ok(profile)
     }
-}
-
-/// What the passes cost beside what the machine's calibration, if there is one, says of experts
-/// that lie as this engine's. Nothing when experts were streamed: waiting is in the blocks then.
-fn costs(engine: &Engine, stats: &SessionStats, distinct: usize) -> Option<PassCosts> {
-    let (prefill, decode) = (&stats.prefill, &stats.decode);
-    if stats.stream.is_some() || decode.tokens == 0 || distinct == 0 {
-        return None;
-    }
-    let here = Here::find()?;
-    let expected = here.expert_us(engine.spec(), engine.threads())?;
-    let load = prefill.expert_tokens as f64 / distinct as f64;
-    let decoded = decode.expert_tokens.max(1) as f64;
-    Some(PassCosts {
-        cpu: here.cpu().to_owned(),
-        threads: engine.threads(),
-        decode_dense_us: 1e6 * decode.dense_s() / decode.tokens as f64,
-        prefill_dense_us: 1e6 * prefill.dense_s() / prefill.tokens.max(1) as f64,
-        decode_expert_factor: 1e6 * decode.compute_s / decoded / expected(1.0),
-        prefill_expert_factor: 1e6 * prefill.compute_s / distinct as f64 / expected(load),
-    })
 }
 
 /// The routing again through caches of every size, under the policy runs use.

@@ -15,7 +15,7 @@ use motley_engine::eval::tasks::{Pick, read_questions, read_text};
 use motley_engine::eval::{
     Answers, ChoiceSettings, Perplexity, Question, Task, Windows, answer_all,
 };
-use motley_engine::{Engine, Runtime, Seam, Session};
+use motley_engine::{Engine, Runtime, Seam, Session, SessionOptions};
 use report::{OnDevice, Report, Run, Subject};
 use setting::Setting;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ impl Work {
 fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Result<Run> {
     let mut engine = load(runtime, &eval.model, &setting.load, &setting.global)?;
     let npu = attach(&mut engine, &setting.npu, setting.load.chunk_tokens())?;
-    let options = session_options(&setting.load);
+    let options = SessionOptions { scores: true, ..session_options(&setting.load) };
     let mut session = engine.session(&options)?;
     let (mut subjects, mut device) = (Vec::new(), Vec::new());
     let mut on_device = |what: &str| {
