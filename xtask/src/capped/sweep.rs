@@ -1,8 +1,9 @@
 //! `cargo xtask sweep`: `motley run` without flags against hand-picked ones, in turn, with a
 //! cold page cache and where wanted under a memory limit. What "plans by itself" is held to.
+//! The run without flags takes part twice: how far it is from itself is what noise alone does.
 
 use super::{cage::Cage, drop_page_cache, tally::median};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -59,14 +60,16 @@ pub fn sweep(sweep: &Sweep) -> Result<()> {
 fn compare(sweep: &Sweep, model: &PathBuf, limit: f64, prompt: &str) -> Result<Value> {
     let limited = limit > 0.0;
     let flags: &[&str] = if limited { &FLAGS } else { &ALSO_IN_MEMORY };
-    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); flags.len() + 1];
-    for _ in 0..sweep.rounds {
-        for (at, times) in seconds.iter_mut().enumerate() {
-            let given = at.checked_sub(1).map_or("", |at| flags[at]);
-            times.extend(run(sweep, model, limited.then_some(limit), prompt, given));
+    let ways = [&["", ""], flags].concat();
+    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
+    for round in 0..sweep.rounds {
+        // Everybody is first once, and follows somebody else.
+        for at in (0..ways.len()).map(|at| (at + round) % ways.len()) {
+            let took = run(sweep, model, limited.then_some(limit), prompt, ways[at]);
+            seconds[at].extend(took);
         }
     }
-    let (own, others) = seconds.split_first().context("the run without flags")?;
+    let [own, again, others @ ..] = &seconds[..] else { bail!("two runs without flags") };
     ensure!(own.len() == sweep.rounds, "a run without flags failed");
     // Of each round: the same minutes for both, as the machine's speed wanders.
     let ratio = |times: &Vec<f64>| {
@@ -80,6 +83,7 @@ fn compare(sweep: &Sweep, model: &PathBuf, limit: f64, prompt: &str) -> Result<V
         "model": model.file_name().map(|name| name.to_string_lossy()),
         "limit_gib": limit,
         "own_s": median(own.clone()),
+        "own_speed_over_itself": ratio(again),
         "own_speed_over_best": least,
         "speed_over_flags": flags.iter().zip(&ratios).collect::<Vec<_>>(),
         "rounds": sweep.rounds,
