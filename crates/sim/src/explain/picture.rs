@@ -9,6 +9,11 @@ const WIDTH_PX: f64 = 820.0;
 const LEFT_PX: f64 = 230.0;
 const BAR_PX: f64 = WIDTH_PX - LEFT_PX - 90.0;
 const ROW_PX: f64 = 26.0;
+const TITLE_PX: f64 = 18.0;
+/// Width of a letter over its height, on average and a little more.
+const LETTER: f64 = 0.56;
+/// The least that the bars of gains span: between these two is little.
+const LITTLE: (f64, f64) = (0.9, 1.5);
 
 /// What to draw.
 #[derive(Debug, Clone)]
@@ -25,7 +30,7 @@ impl Picture<'_> {
     /// The picture as SVG text.
     pub fn to_svg(&self) -> String {
         let mut out = Canvas::default();
-        out.text(16.0, 30.0, "title", self.title);
+        out.title(self.title);
         out.y = 52.0;
         for (name, parts) in &self.phases {
             phase(&mut out, name, parts);
@@ -35,9 +40,10 @@ impl Picture<'_> {
             out.y += ROW_PX;
             out.text(16.0, out.y, "head", "What if: time of the run over the changed run's");
             out.y += 12.0;
-            let most = self.gains.iter().map(|(_, gain)| *gain).fold(1.0, f64::max);
-            self.gains.iter().for_each(|(name, gain)| bar(&mut out, name, *gain, most));
-            one(&mut out, self.gains.len(), most);
+            let scale = Scale::of(&self.gains);
+            self.gains.iter().for_each(|(name, gain)| bar(&mut out, name, *gain, &scale));
+            let top = out.y - ROW_PX * self.gains.len() as f64;
+            out.line(scale.x(1.0), top, out.y);
         }
         out.finish()
     }
@@ -71,19 +77,32 @@ fn legend(out: &mut Canvas, phases: &[(&str, &PhaseParts)]) {
     out.y += 20.0;
 }
 
-fn bar(out: &mut Canvas, name: &str, gain: f64, most: f64) {
-    out.text(16.0, out.y + 17.0, "label", name);
-    let width = BAR_PX * gain.max(0.0) / most;
-    out.rect(LEFT_PX, width, if gain >= 1.0 { "#2ca02c" } else { "#b0b0b0" });
-    out.text(LEFT_PX + BAR_PX + 8.0, out.y + 17.0, "label", &format!("{gain:.2} ×"));
-    out.y += ROW_PX;
+/// Where a gain is: a tenth and ten times are equally far from none.
+struct Scale {
+    least: f64,
+    most: f64,
 }
 
-/// The line of no change through `rows` bars above.
-fn one(out: &mut Canvas, rows: usize, most: f64) {
-    let x = LEFT_PX + BAR_PX / most;
-    let top = out.y - ROW_PX * rows as f64;
-    out.line(x, top, out.y);
+impl Scale {
+    fn of(gains: &[(String, f64)]) -> Self {
+        let all = || gains.iter().map(|(_, gain)| *gain).filter(|gain| *gain > 0.0);
+        Self { least: all().fold(LITTLE.0, f64::min), most: all().fold(LITTLE.1, f64::max) }
+    }
+
+    fn x(&self, gain: f64) -> f64 {
+        let gain = gain.clamp(self.least, self.most);
+        LEFT_PX + BAR_PX * (gain / self.least).ln() / (self.most / self.least).ln()
+    }
+}
+
+/// From no change to the gain.
+fn bar(out: &mut Canvas, name: &str, gain: f64, scale: &Scale) {
+    out.text(16.0, out.y + 17.0, "label", name);
+    let (none, end) = (scale.x(1.0), scale.x(gain));
+    let colour = if gain >= 1.0 { "#2ca02c" } else { "#b0b0b0" };
+    out.rect(none.min(end), (end - none).abs(), colour);
+    out.text(LEFT_PX + BAR_PX + 8.0, out.y + 17.0, "label", &format!("{gain:.2} ×"));
+    out.y += ROW_PX;
 }
 
 fn colour(part: Part) -> &'static str {
@@ -106,6 +125,15 @@ struct Canvas {
 }
 
 impl Canvas {
+    /// As large as fits.
+    fn title(&mut self, text: &str) {
+        let letters = text.chars().count().max(1) as f64;
+        let size = TITLE_PX.min((WIDTH_PX - 32.0) / (letters * LETTER));
+        let text = escape(text);
+        let style = format!("font-size:{size:.1}px");
+        let _ = writeln!(self.body, r#"<text x="16" y="30" style="{style}">{text}</text>"#);
+    }
+
     fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
         let text = escape(text);
         let _ = writeln!(self.body, r#"<text x="{x:.1}" y="{y:.1}" class="{class}">{text}</text>"#);
@@ -139,7 +167,7 @@ impl Canvas {
         let height = self.y + 16.0;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH_PX}\" height=\"{height:.0}\">\n\
-             <style>text{{font-family:sans-serif;fill:#222}}.title{{font-size:18px}}\
+             <style>text{{font-family:sans-serif;fill:#222}}\
              .head,.label{{font-size:14px}}.small{{font-size:12px}}</style>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
             self.body
@@ -168,12 +196,15 @@ mod tests {
         let picture = Picture {
             title: "a <b> & c",
             phases: vec![("decode", &parts)],
-            gains: vec![("disk × 2".into(), 1.6)],
+            gains: vec![("disk × 2".into(), 1.6), ("a GPU".into(), 40.0), ("lru".into(), 0.8)],
         };
         let svg = picture.to_svg();
         assert!(svg.contains("a &lt;b&gt; &amp; c"), "{svg}");
         let quarter = format!(r#"width="{:.1}""#, BAR_PX / 4.0);
         assert!(svg.contains(&quarter) && svg.contains("1.60 ×"), "{svg}");
+        let scale = Scale::of(&picture.gains);
+        assert_eq!((scale.x(0.8), scale.x(40.0)), (LEFT_PX, LEFT_PX + BAR_PX));
+        assert!(scale.x(1.6) - scale.x(1.0) > 20.0, "a small gain is seen beside a large one");
         assert!(!svg.contains("transfer") && svg.contains("waiting for disk"), "{svg}");
     }
 }
