@@ -135,7 +135,11 @@ pub(crate) fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
         let shape = (u32::from(header.experts), u32::from(header.layers));
         header.model == model && shape == (spec.experts, spec.layers.len() as u32)
     };
-    found.iter().rev().filter(own).filter_map(|path| read_profile(path).ok()).find(fits)
+    let readable = |path: &std::path::PathBuf| {
+        let told = |error: &anyhow::Error| tracing::warn!("a profile is passed over: {error:#}");
+        read_profile(path).inspect_err(told).ok()
+    };
+    found.iter().rev().filter(own).filter_map(readable).find(fits)
 }
 
 /// What the model calls itself, else its file's name.
