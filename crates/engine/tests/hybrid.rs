@@ -8,6 +8,7 @@ use motley_engine::hybrid::{
     HybridError, Link, UnitFailed,
 };
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
+use motley_sched::overlap::Overlap;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::{ByPhase, StrategyChoice, TimelineStrategy, WholeLayers};
 use motley_sched::{
@@ -105,15 +106,31 @@ fn drive(scheduler: Scheduler, trace: &Trace, scale: f64, fails_every: u64) -> D
     artificial.drive(trace, &mut |_| Vec::new()).expect("a drive to the end")
 }
 
-/// A static split: what is cached and what is not can both begin at once. Under H1, where experts
-/// come over the link in between, 68 % was seen; those may end after the CPU is done.
+/// A static split: what is cached and what is not can both begin at once, so nearly all of the
+/// shorter lane runs beside the other.
 #[test]
 fn the_lanes_of_cpu_and_device_overlap() {
     let scheduler = scheduler(StrategyChoice::LayerSplit.build_whole(), PrefetchChoice::None, 0.5);
     let driven = drive(scheduler, &trace(16, 12, 1), 8.0, 0);
-    let overlap = driven.spans.overlap().expect("both had work");
-    assert!(overlap >= 0.8, "only {:.0} % of the shorter lane", 100.0 * overlap);
+    let overlap = Overlap::of(&driven.spans).expect("both had work");
+    assert!(overlap.of_shorter() >= 0.8, "{overlap:?}");
+    assert!(overlap.while_both_had_work() >= 0.8, "{overlap:?}");
     assert_eq!(driven.wrong_pairs, 0);
+}
+
+/// Under H1 the device waits for experts on the link while the CPU computes, by plan; whenever both
+/// have an expert they can compute, both do.
+#[test]
+fn under_timelines_both_compute_when_both_have_work() {
+    for (prompt, decoded) in [(64, 0), (0, 12)] {
+        let strategy = StrategyChoice::Timelines.build_whole();
+        let scheduler = scheduler(strategy, PrefetchChoice::None, 0.5);
+        let driven = drive(scheduler, &trace(prompt, decoded, 1), 8.0, 0);
+        let overlap = Overlap::of(&driven.spans).expect("both had work");
+        let held = overlap.while_both_had_work();
+        assert!(held >= 0.8, "{prompt} + {decoded} tokens: {overlap:?}");
+        assert_eq!(driven.wrong_pairs, 0);
+    }
 }
 
 /// All strategies with all prefetchers at four cache sizes: every pair once, no demanded copy in
