@@ -5,7 +5,7 @@ use crate::args::Run;
 use crate::recorder::header;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{Engine, Session};
-use motley_sim::beside::{hybrid_again, middle_layer, routing};
+use motley_sim::beside::{hybrid_again, routing, telling_layer};
 use motley_sim::gantt::{Window, stacked};
 use motley_sim::rerun::Rerun;
 use motley_sim::spans::{RowNames, Spans, chrome_trace};
@@ -63,10 +63,10 @@ fn simulate(engine: &Engine, session: &Session, recorded: &Spans, trace: &Trace)
     Ok(spans)
 }
 
-/// One layer of a token in the middle of the answer, as it was above and as simulated below.
+/// One layer of a token of the answer, as it was above and as simulated below.
 fn picture(trace: &Trace, both: [&Spans; 2], rows: RowNames<'_>) -> Result<String> {
     let found =
-        middle_layer(trace, both).context("no token was decoded, so there is no picture")?;
+        telling_layer(trace, both).context("no token was decoded, so there is no picture")?;
     let (layer, [recorded, simulated]) = found;
     let length = recorded.1.since(recorded.0).max(simulated.1.since(simulated.0));
     let titles = [

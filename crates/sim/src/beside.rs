@@ -2,7 +2,7 @@
 //! virtual time with the durations that were measured in it (M1). What differs between the two is
 //! the driver's doing: waking threads, launches, memory that is shared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
 use motley_sched::hybrid::HybridSetup;
@@ -16,6 +16,8 @@ use crate::world::{DenseCost, Truth, World};
 
 /// Layers looked ahead, as the engine does.
 const FORESIGHT_LAYERS: u16 = 1;
+/// Tokens among which the layer to draw is looked for.
+const MOST_TRIED: usize = 64;
 
 /// The routing of a recorded drive: which experts every layer computed, and for how many tokens.
 /// Which token chose which expert is not in a timeline; the rows are filled in order.
@@ -158,16 +160,42 @@ fn median(values: &mut [f64]) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// The middle of what was decoded: a layer, how many visits it had before, and its stretches in
-/// both recordings; `None` when nothing was decoded.
-pub fn middle_layer(trace: &Trace, both: [&Spans; 2]) -> Option<(u16, [(Nanos, Nanos); 2])> {
+/// The stretches of one layer in two recordings.
+type Stretches = [(Nanos, Nanos); 2];
+
+/// A telling layer of what was decoded: the middle layer of a token in which the most lanes of the
+/// first recording worked, and of those tokens one that took neither long nor short. The layer and
+/// its stretches in both; `None` when nothing was decoded.
+pub fn telling_layer(trace: &Trace, both: [&Spans; 2]) -> Option<(u16, Stretches)> {
     let decoded = || trace.visits.iter().filter(|visit| visit.phase == Phase::Decode);
-    let middle = decoded().nth(decoded().count() / 2)?;
-    let layer = middle.layer;
-    let before = trace.visits.iter().filter(|visit| visit.layer == layer);
-    let before = before.take_while(|visit| visit.pass < middle.pass).count();
-    let [a, b] = both.map(|spans| spans.window_of(layer, before));
-    Some((layer, [a?, b?]))
+    let layer = decoded().nth(decoded().count() / 2)?.layer;
+    let of_layer = trace.visits.iter().filter(|visit| visit.layer == layer).enumerate();
+    let decoded = of_layer.filter(|(_, visit)| visit.phase == Phase::Decode);
+    let stretches = |(number, _)| -> Option<Stretches> {
+        let [first, second] = both.map(|spans| spans.window_of(layer, number));
+        Some([first?, second?])
+    };
+    let mut found: Vec<(usize, Stretches)> = decoded
+        .take(MOST_TRIED)
+        .filter_map(stretches)
+        .map(|stretches| (lanes(both[0], stretches[0]), stretches))
+        .collect();
+    let most = found.iter().map(|(lanes, _)| *lanes).max()?;
+    found.retain(|(lanes, _)| *lanes == most);
+    found.sort_by_key(|(_, [(from, to), _])| to.since(*from));
+    found.get(found.len() / 2).map(|(_, stretches)| (layer, *stretches))
+}
+
+/// Units and links that worked in a stretch.
+fn lanes(spans: &Spans, (from, to): (Nanos, Nanos)) -> usize {
+    let inside = spans.iter().filter(|span| span.ends > from && span.begins < to);
+    let lane = |span: &Span| match span.kind {
+        SpanKind::Dense { .. } => 0,
+        SpanKind::Load { .. } => 1,
+        SpanKind::Compute { unit: Unit::Fast, .. } => 2,
+        SpanKind::Compute { unit: Unit::Home(lane), .. } => 3 + usize::from(lane),
+    };
+    inside.map(lane).collect::<BTreeSet<_>>().len()
 }
 
 #[cfg(test)]
@@ -246,7 +274,7 @@ mod tests {
         let wall = |spans: &Spans| spans.iter().map(|span| span.ends).max().unwrap_or_default();
         let off = wall(&again).as_s() / wall(&recorded).as_s() - 1.0;
         assert!(off.abs() < 0.05, "{off}");
-        let (_, [a, b]) = middle_layer(&found, [&recorded, &again]).expect("decoded tokens");
+        let (_, [a, b]) = telling_layer(&found, [&recorded, &again]).expect("decoded tokens");
         assert!(a.1 > a.0 && b.1 > b.0);
     }
 }

@@ -135,7 +135,9 @@ fn draw(
         (format!("{link}: on demand"), DEMAND),
         (format!("{link}: on a guess"), GUESS),
     ];
-    for (at, (name, colour)) in legend.into_iter().enumerate() {
+    // Without home units the CPU is the fast one.
+    let named = legend.into_iter().filter(|(name, colour)| *colour != HOME || name != fast);
+    for (at, (name, colour)) in named.enumerate() {
         let left = length_us * (0.01 + 0.19 * at as f64);
         let top = f64::from(rows);
         let box_width = length_us * 0.016;
