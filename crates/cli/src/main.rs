@@ -13,6 +13,7 @@ mod npu;
 mod page;
 mod planned;
 mod recorder;
+mod timeline;
 
 use args::{Command, Motley};
 use clap::Parser;

@@ -45,16 +45,38 @@ fn the_stand_in_says_what_the_cpu_says_and_draws_every_lane() {
     let run = ["run", &model, "-p", "Once upon a time", "-n", "24", "--exact", "--threads", "1"];
     let run = [&run[..], &["--no-record"]].concat();
     let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
-    let shared = ["--devices", "stand-in", "--timeline", timeline];
+    let drawn = folder.path().join("layer.svg");
+    let picture = drawn.to_str().expect("UTF-8");
+    let shared = ["--devices", "stand-in", "--timeline", timeline, "--picture", picture];
     assert_eq!(text(&[&run[..], &shared].concat()), alone);
     let trace: Value =
         serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("events");
     for (row, lane) in ["dense", "device", "copies", "CPU"].iter().enumerate() {
         let named = events.iter().any(|event| event["args"]["name"] == *lane);
-        let busy = events.iter().any(|event| event["ph"] == "X" && event["tid"] == row);
-        assert!(named && busy, "nothing on {lane}");
+        let on = |process: u32| {
+            let of = |event: &&Value| event["ph"] == "X" && event["pid"] == process;
+            events.iter().filter(of).any(|event| event["tid"] == row)
+        };
+        assert!(named && on(0) && on(1), "nothing on {lane}");
     }
+    for process in ["this run", "simulator"] {
+        assert!(events.iter().any(|event| event["args"]["name"] == process), "no {process}");
+    }
+    let svg = std::fs::read_to_string(&drawn).expect("a picture");
+    assert!(svg.contains("as it ran") && svg.contains("in the simulator"), "both are drawn");
+}
+
+#[test]
+fn a_run_with_nothing_to_draw_says_so_before_it_answers() {
+    let Some(model) = model() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("timeline.json");
+    let run = ["run", &model, "-p", "Once", "-n", "4", "--no-record", "--devices", "cpu"];
+    let output = motley(&[&run[..], &["--timeline", file.to_str().expect("UTF-8")]].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && error.contains("nothing to draw"), "{error}");
+    assert!(output.stdout.is_empty() && !file.exists());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! - [`calibration`]: the costs a plan is made with.
 //! - `measured`: those costs from what a driver measured.
 //! - [`demand`]: what a model asks of a machine for one token.
+//! - [`expert_costs`]: what one of its experts costs where.
 //! - [`device_use`]: what a GPU is used for beside the CPU.
 //! - [`placement`]: what goes where.
 //! - [`predict`]: how fast that should be, in terms (M1).
@@ -21,6 +22,7 @@ pub mod calibration;
 pub mod cores;
 pub mod demand;
 pub mod device_use;
+pub mod expert_costs;
 pub mod file;
 mod measured;
 pub mod placement;
@@ -33,6 +35,7 @@ pub use budget::{
 };
 pub use calibration::{Calibration, CoresRate, KernelRate, PathRate, UnitRates};
 pub use demand::Demand;
+pub use expert_costs::ExpertCosts;
 pub use file::PlanError;
 pub use motley_machine::Regime;
 pub use placement::Placement;

@@ -13,10 +13,13 @@
 //! - [`strategy`]: who computes; nine strategies behind one trait.
 //! - [`prefetch`]: what to fetch early; six prefetchers behind one trait.
 //! - [`cache`]: what stays; slots, leases and replacement policies.
+//! - [`shares`]: how a device's slots divide among layers.
 //! - [`breath`]: M3, how many slots while the machine's memory comes and goes.
 //! - [`crowding`]: how many threads decode while others want the cores too.
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
+//! - [`hybrid`]: all of it for a device beside the CPU, as one value.
 //! - [`spans`]: what ran when, as both drivers record it.
+//! - [`mod@overlap`]: how much of it ran side by side.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
@@ -29,11 +32,14 @@ pub mod bound;
 pub mod breath;
 pub mod cache;
 pub mod crowding;
+pub mod hybrid;
 pub mod overflow;
+pub mod overlap;
 pub mod prefetch;
 pub mod regime;
 pub mod scheduler;
 pub mod selective;
+pub mod shares;
 pub mod spans;
 pub mod strategy;
 pub mod timeline;

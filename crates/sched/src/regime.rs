@@ -97,8 +97,9 @@ pub fn costs(
     Ok(Costs { fast: compute(fast), home, link, expert_bytes: shape.bytes })
 }
 
-/// Costs of the hybrid regime where none were measured. A desktop's: memory at 25 GB/s for the CPU's kernels, PCIe at 12, a device at 250. Ratios
-/// decide, and a plan that has measured them gives its own.
+/// Costs of the hybrid regime where none were measured. A desktop's: memory at 25 GB/s for the
+/// CPU's kernels, PCIe at 12, a device at 250. Ratios decide; [`KnownCosts`] puts measured ones in
+/// their place.
 pub fn usual_hybrid(expert_bytes: u64) -> Costs {
     let read_us = |gb_per_s: f64| expert_bytes as f64 / (gb_per_s * 1e3);
     // Two operations for each weight, at some 4.5 bits.
@@ -119,6 +120,33 @@ pub fn usual_hybrid(expert_bytes: u64) -> Costs {
         }),
         link: TransferCost::new(10.0, 12.0),
         expert_bytes,
+    }
+}
+
+/// Costs of one expert that were measured; what is not known is `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct KnownCosts {
+    /// On the CPU.
+    pub cpu: Option<ComputeCost>,
+    /// On the device.
+    pub device: Option<ComputeCost>,
+    /// From one's memory to the other's.
+    pub link: Option<TransferCost>,
+}
+
+impl KnownCosts {
+    /// Costs of the hybrid regime for experts of `expert_bytes`: what is known, and what is usual
+    /// for the rest. With the link known, rows to the CPU and back cost its latency twice.
+    pub fn hybrid(&self, expert_bytes: u64) -> Costs {
+        let usual = usual_hybrid(expert_bytes);
+        let entry_us = self.link.map_or(0.0, |link| 2.0 * link.latency_us);
+        let home = |home: Homes| Homes { unit: self.cpu.unwrap_or(home.unit), entry_us, ..home };
+        Costs {
+            fast: self.device.unwrap_or(usual.fast),
+            home: usual.home.map(home),
+            link: self.link.unwrap_or(usual.link),
+            expert_bytes,
+        }
     }
 }
 
@@ -171,6 +199,18 @@ mod tests {
         assert_eq!((beyond.lanes(), beyond.expert_bytes), (0, shape.bytes));
         let missing = costs(Regime::NearData).unwrap_err();
         assert!(missing.to_string().contains("NearData"), "{missing}");
+    }
+
+    #[test]
+    fn known_costs_take_the_place_of_usual_ones() {
+        let usual = usual_hybrid(1_000_000);
+        assert_eq!(KnownCosts::default().hybrid(1_000_000), usual);
+        let (cpu, link) = (ComputeCost::constant(70.0), TransferCost::new(4.0, 20.0));
+        let known = KnownCosts { cpu: Some(cpu), link: Some(link), device: None };
+        let costs = known.hybrid(1_000_000);
+        let home = costs.home.expect("a CPU");
+        assert_eq!((home.unit, home.entry_us), (cpu, 8.0));
+        assert_eq!((costs.link, costs.fast), (link, usual.fast));
     }
 
     #[test]

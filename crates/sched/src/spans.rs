@@ -85,47 +85,42 @@ impl Spans {
         Some((from.begins, dense.next().map_or(last, begins)))
     }
 
-    /// How much of the shorter lane's work ran beside the other's, over all layers in which the
-    /// fast unit and a home unit both had some; `None` when there was no such layer. A layer is
-    /// the stretch from its dense part to the next.
-    pub fn overlap(&self) -> Option<f64> {
-        let (mut beside, mut shorter) = (Nanos::ZERO, Nanos::ZERO);
-        let is_dense = |span: &Span| matches!(span.kind, SpanKind::Dense { .. });
-        for layer in self.spans.split(is_dense) {
-            let lane = |wanted: fn(Unit) -> bool| -> Vec<Span> {
-                let of_lane = |span: &&Span| match span.kind {
-                    SpanKind::Compute { unit, .. } => wanted(unit),
-                    _ => false,
-                };
-                layer.iter().filter(of_lane).copied().collect()
-            };
-            let fast = lane(|unit| unit == Unit::Fast);
-            let home = lane(|unit| unit != Unit::Fast);
-            shorter += busy(&fast).min(busy(&home));
-            let common = |a: &Span, b: &Span| a.ends.min(b.ends).since(a.begins.max(b.begins));
-            beside += fast.iter().flat_map(|a| home.iter().map(move |b| common(a, b))).sum();
-        }
-        (shorter > Nanos::ZERO).then(|| beside.as_s() / shorter.as_s())
-    }
-
     /// A JSON document in Chrome's trace format: one row per unit and one for the link.
     pub fn to_chrome_trace(&self, rows: &RowNames<'_>) -> Value {
-        let first = [rows.dense, rows.fast, rows.link].into_iter().zip(0..);
-        let lanes = self.iter().filter_map(|span| match span.kind {
-            SpanKind::Compute { unit: Unit::Home(lane), .. } => Some(lane),
-            _ => None,
-        });
-        let mut events: Vec<Value> = first.map(|(name, row)| row_name(row, name)).collect();
-        match lanes.max() {
-            Some(0) => events.push(row_name(HOME, rows.home)),
-            Some(last) => events.extend(
-                (0..=last).map(|lane| row_name(HOME + lane, &format!("{} {lane}", rows.home))),
-            ),
-            None => {}
-        }
-        events.extend(self.iter().map(event));
-        json!({ "displayTimeUnit": "ms", "traceEvents": events })
+        chrome_trace(&[("", self)], rows)
     }
+}
+
+/// Several recordings as one document in Chrome's trace format, each a process of its name.
+pub fn chrome_trace(recordings: &[(&str, &Spans)], rows: &RowNames<'_>) -> Value {
+    let mut events = Vec::new();
+    for (process, (name, spans)) in recordings.iter().enumerate() {
+        if !name.is_empty() {
+            events.push(json!({
+                "ph": "M", "name": "process_name", "pid": process, "args": { "name": name },
+            }));
+        }
+        events.extend(row_names(spans, rows, process));
+        events.extend(spans.iter().map(|span| event(span, process)));
+    }
+    json!({ "displayTimeUnit": "ms", "traceEvents": events })
+}
+
+fn row_names(spans: &Spans, rows: &RowNames<'_>, process: usize) -> Vec<Value> {
+    let first = [rows.dense, rows.fast, rows.link].into_iter().zip(0..);
+    let lanes = spans.iter().filter_map(|span| match span.kind {
+        SpanKind::Compute { unit: Unit::Home(lane), .. } => Some(lane),
+        _ => None,
+    });
+    let mut names: Vec<Value> = first.map(|(name, row)| row_name(process, row, name)).collect();
+    match lanes.max() {
+        Some(0) => names.push(row_name(process, HOME, rows.home)),
+        Some(last) => names.extend(
+            (0..=last).map(|lane| row_name(process, HOME + lane, &format!("{} {lane}", rows.home))),
+        ),
+        None => {}
+    }
+    names
 }
 
 /// What the rows of a trace are called.
@@ -147,18 +142,14 @@ impl Default for RowNames<'_> {
     }
 }
 
-fn busy(spans: &[Span]) -> Nanos {
-    spans.iter().map(|span| span.ends.since(span.begins)).sum()
-}
-
 /// Row of the first home unit; dense, fast unit and link come before.
 const HOME: u16 = 3;
 
-fn row_name(row: u16, name: &str) -> Value {
-    json!({ "ph": "M", "name": "thread_name", "pid": 0, "tid": row, "args": { "name": name } })
+fn row_name(process: usize, row: u16, name: &str) -> Value {
+    json!({ "ph": "M", "name": "thread_name", "pid": process, "tid": row, "args": { "name": name } })
 }
 
-fn event(span: &Span) -> Value {
+fn event(span: &Span, process: usize) -> Value {
     let (row, name, category) = match span.kind {
         SpanKind::Dense { layer } => (0, format!("layer {layer}"), "dense"),
         SpanKind::Load { key, purpose: Purpose::Demand } => (2, key.to_string(), "demand"),
@@ -172,7 +163,7 @@ fn event(span: &Span) -> Value {
         }
     };
     json!({
-        "ph": "X", "pid": 0, "tid": row, "name": name, "cat": category,
+        "ph": "X", "pid": process, "tid": row, "name": name, "cat": category,
         "ts": span.begins.as_us(), "dur": (span.ends - span.begins).as_us(),
     })
 }
@@ -186,22 +177,6 @@ mod tests {
         Span { kind, begins: Nanos(begins), ends: Nanos(ends) }
     }
 
-    fn dense(layer: u16, at: u64) -> Span {
-        Span { kind: SpanKind::Dense { layer }, begins: Nanos(at), ends: Nanos(at + 1) }
-    }
-
-    #[test]
-    fn overlap_counts_layers_in_which_both_work() {
-        let mut spans = Spans::default();
-        assert_eq!(spans.overlap(), None);
-        let home = Unit::Home(0);
-        let first = [dense(0, 0), compute(Unit::Fast, 1, 5), compute(home, 3, 13)];
-        // A layer of the fast unit alone says nothing.
-        let second = [dense(1, 13), compute(Unit::Fast, 14, 30)];
-        first.into_iter().chain(second).for_each(|span| spans.push(span));
-        assert_eq!(spans.overlap(), Some(0.5));
-    }
-
     #[test]
     fn rows_are_called_what_they_are() {
         let mut spans = Spans::default();
@@ -211,5 +186,11 @@ mod tests {
         let events = trace["traceEvents"].as_array().expect("events");
         assert_eq!(events[3]["args"]["name"], "CPU");
         assert_eq!((events[4]["ts"].as_f64(), events[4]["dur"].as_f64()), (Some(1.0), Some(2.0)));
+        let both = chrome_trace(&[("run", &spans), ("simulator", &spans)], &rows);
+        let events = both["traceEvents"].as_array().expect("events");
+        assert_eq!(events.len(), 12);
+        let last = &events[11];
+        assert_eq!((last["pid"].as_u64(), last["tid"].as_u64()), (Some(1), Some(3)));
+        assert_eq!(events[6]["args"]["name"], "simulator");
     }
 }

@@ -5,7 +5,7 @@ use motley_cost::Nanos;
 use motley_sched::{Purpose, Unit};
 use plotters::prelude::*;
 
-use crate::spans::{Span, SpanKind, Spans};
+use crate::spans::{RowNames, Span, SpanKind, Spans};
 
 /// Why a picture could not be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,38 +35,51 @@ pub struct Window<'a> {
     pub from: Nanos,
     /// End of the stretch.
     pub to: Nanos,
+    /// What the rows are called.
+    pub rows: RowNames<'a>,
 }
 
 const WIDTH_PX: u32 = 1100;
 const ROW_PX: u32 = 64;
+/// Title, axis and legend.
+const FRAME_PX: u32 = 130;
 const DENSE: RGBColor = RGBColor(190, 190, 190);
 const FAST: RGBColor = RGBColor(44, 160, 44);
 const DEMAND: RGBColor = RGBColor(214, 120, 30);
 const GUESS: RGBColor = RGBColor(240, 200, 120);
 const HOME: RGBColor = RGBColor(31, 119, 180);
-const LEGEND: [(&str, RGBColor); 5] = [
-    ("dense", DENSE),
-    ("fast unit", FAST),
-    ("home unit", HOME),
-    ("load on demand", DEMAND),
-    ("load on a guess", GUESS),
-];
 
 /// The window as SVG text. Experts are written as layer.expert where there is room.
 pub fn gantt(spans: &Spans, window: &Window<'_>) -> Result<String, GanttError> {
-    let Window { from, to, .. } = *window;
-    let inside = |span: &&Span| span.ends > from && span.begins < to;
-    let seen: Vec<&Span> = spans.iter().filter(inside).collect();
-    let Some(last_row) = seen.iter().map(|span| row(span)).max() else {
-        return Err(GanttError::Empty { from, to });
-    };
-    let rows = last_row.max(row_of_unit(Unit::Fast)) + 1;
+    stacked(&[(spans, *window)])
+}
+
+/// Several windows, one below the other, as one SVG text. Their time runs equally fast when they
+/// are equally long.
+pub fn stacked(pictures: &[(&Spans, Window<'_>)]) -> Result<String, GanttError> {
+    let mut parts = Vec::new();
+    for (spans, window) in pictures {
+        let Window { from, to, .. } = *window;
+        let inside = |span: &&Span| span.ends > from && span.begins < to;
+        let seen: Vec<&Span> = spans.iter().filter(inside).collect();
+        let Some(last_row) = seen.iter().map(|span| row(span)).max() else {
+            return Err(GanttError::Empty { from, to });
+        };
+        parts.push((window, seen, last_row.max(row_of_unit(Unit::Fast)) + 1));
+    }
+    let height = |rows: u16| ROW_PX * u32::from(rows) + FRAME_PX;
+    let all = parts.iter().map(|(_, _, rows)| height(*rows)).sum();
     let mut svg = String::new();
-    let size = (WIDTH_PX, ROW_PX * u32::from(rows) + 130);
-    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    draw(&root, window, &seen, rows)
-        .map_err(|error| GanttError::Drawing { reason: error.to_string() })?;
-    drop(root);
+    let refused = |reason: String| GanttError::Drawing { reason };
+    let root = SVGBackend::with_string(&mut svg, (WIDTH_PX, all)).into_drawing_area();
+    let mut left = root.clone();
+    for (window, seen, rows) in &parts {
+        let (area, rest) = left.split_vertically(height(*rows) as i32);
+        draw(&area, window, seen, *rows).map_err(|error| refused(error.to_string()))?;
+        left = rest;
+    }
+    root.present().map_err(|error| refused(error.to_string()))?;
+    drop((root, left));
     Ok(svg)
 }
 
@@ -86,7 +99,7 @@ fn draw(
         .build_cartesian_2d(0.0..length_us, 0.0..f64::from(rows) + 0.7)?;
     let name = |y: &f64| {
         let at_centre = (y.fract() - 0.5).abs() < 1e-6 && *y < f64::from(rows);
-        if at_centre { row_name(rows - 1 - *y as u16) } else { String::new() }
+        if at_centre { row_name(rows - 1 - *y as u16, &window.rows) } else { String::new() }
     };
     chart
         .configure_mesh()
@@ -114,16 +127,25 @@ fn draw(
             chart.draw_series([Text::new(text, at, ("sans-serif", 12))])?;
         }
     }
-    for (at, (name, colour)) in LEGEND.iter().enumerate() {
+    let RowNames { dense, fast, link, home } = window.rows;
+    let legend = [
+        (dense.to_owned(), DENSE),
+        (fast.to_owned(), FAST),
+        (home.to_owned(), HOME),
+        (format!("{link}: on demand"), DEMAND),
+        (format!("{link}: on a guess"), GUESS),
+    ];
+    // Without home units the CPU is the fast one.
+    let named = legend.into_iter().filter(|(name, colour)| *colour != HOME || name != fast);
+    for (at, (name, colour)) in named.enumerate() {
         let left = length_us * (0.01 + 0.19 * at as f64);
         let top = f64::from(rows);
         let box_width = length_us * 0.016;
         let corners = [(left, top + 0.25), (left + box_width, top + 0.5)];
         chart.draw_series([Rectangle::new(corners, colour.filled())])?;
         let place = (left + 1.4 * box_width, top + 0.47);
-        chart.draw_series([Text::new(*name, place, ("sans-serif", 13))])?;
+        chart.draw_series([Text::new(name, place, ("sans-serif", 13))])?;
     }
-    root.present()?;
     Ok(())
 }
 
@@ -143,12 +165,13 @@ fn row_of_unit(unit: Unit) -> u16 {
     }
 }
 
-fn row_name(row: u16) -> String {
+fn row_name(row: u16, names: &RowNames<'_>) -> String {
     match row {
-        0 => "dense".into(),
-        1 => "fast unit".into(),
-        2 => "link".into(),
-        lane => format!("home {}", lane - 3),
+        0 => names.dense.into(),
+        1 => names.fast.into(),
+        2 => names.link.into(),
+        3 => names.home.into(),
+        lane => format!("{} {}", names.home, lane - 3),
     }
 }
 

@@ -16,11 +16,13 @@
 //! - [`chart`]: the curves as a picture.
 //! - [`report`]: the comparison of cache policies as one document.
 //! - [`rerun`]: a recorded run again with its measured costs (M1).
+//! - [`beside`]: a recorded timeline again, from what it shows.
 //! - [`explain`]: where a run's time went, and what would have changed it (M2).
 //! - [`reproduce`]: published results beside ours (H5, G6).
 
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod chart;
 pub mod curves;
 pub mod drive;

@@ -9,7 +9,7 @@ use motley_sched::strategy::{OnDemand, TimelineStrategy};
 use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
 use motley_sim::faults::Faults;
 use motley_sim::foresight::ForesightParams;
-use motley_sim::gantt::{GanttError, Window, gantt};
+use motley_sim::gantt::{GanttError, Window, gantt, stacked};
 use motley_sim::spans::{RowNames, Spans};
 use motley_sim::synth::{Synth, SynthParams};
 use motley_sim::{DenseCost, Outcome, World, drive};
@@ -131,16 +131,22 @@ fn a_thousand_seeds_of_faults_lose_nothing() {
 fn the_timeline_opens_in_a_trace_viewer_and_as_a_picture() {
     let mut spans = Spans::default();
     let outcome = full(0.25, Faults::default(), 0, Some(&mut spans));
-    let chrome = spans.to_chrome_trace(&RowNames::default());
+    let rows = RowNames::default();
+    let chrome = spans.to_chrome_trace(&rows);
     let events = chrome["traceEvents"].as_array().expect("a list of events");
     let complete = events.iter().filter(|event| event["ph"] == "X");
     assert_eq!(complete.count(), spans.iter().count());
     assert!(spans.iter().all(|span| span.begins <= span.ends && span.ends <= outcome.wall));
     let (from, to) = spans.window_of(2, 3).expect("layer 2 has been visited");
     assert!(spans.window_of(2, 1000).is_none());
-    let svg = gantt(&spans, &Window { title: "layer 2", from, to }).expect("a picture");
+    let svg = gantt(&spans, &Window { title: "layer 2", from, to, rows }).expect("a picture");
     assert!(svg.contains("fast unit") && svg.contains("microseconds"));
-    let far = Window { title: "", from: outcome.wall + Nanos(1), to: Nanos::NEVER };
+    let window = |title| Window { title, from, to, rows };
+    let two = stacked(&[(&spans, window("above")), (&spans, window("below"))]).expect("a picture");
+    assert!(two.contains("above") && two.contains("below"));
+    assert_eq!(two.matches("</svg>").count(), 1, "one document");
+    assert!(two.trim_end().ends_with("</svg>"));
+    let far = Window { title: "", from: outcome.wall + Nanos(1), to: Nanos::NEVER, rows };
     assert!(matches!(gantt(&spans, &far), Err(GanttError::Empty { .. })));
 }
 

@@ -112,9 +112,13 @@ pub(crate) struct Run {
     /// Write where the time went, and what was hit and read, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
-    /// Write what ran when (device, copies, CPU; disk) in Chrome's trace format
+    /// Write what ran when (device, copies, CPU; disk) in Chrome's trace format, and what the
+    /// simulator makes of the same routing beside it
     #[arg(long, value_name = "FILE.json")]
     pub(crate) timeline: Option<PathBuf>,
+    /// Draw one layer of one decoded token, as it ran and as simulated
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) picture: Option<PathBuf>,
     /// Do not keep this run for `motley explain`
     #[arg(long)]
     pub(crate) no_record: bool,

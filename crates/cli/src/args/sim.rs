@@ -151,7 +151,7 @@ pub(crate) struct Reproduce {
     #[command(flatten)]
     pub(crate) ladder: LadderArgs,
     /// Drive the engine's own threads against devices that sleep, beside the simulator
-    /// (hybrimoe only, about a minute)
+    /// (hybrimoe only, some minutes)
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "full")]
     pub(crate) engine: Option<EngineRuns>,
 }

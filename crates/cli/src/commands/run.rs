@@ -3,16 +3,15 @@
 use crate::args::{Global, LoadArgs, Run};
 use crate::last::{self, LastRun, write_record};
 use crate::load::{load, sampling, session_options, settled};
+use crate::timeline;
 use anyhow::{Context, Result};
 use motley_engine::{
     ChatMessage, Engine, Finish, Generation, HybridHandle, HybridReport, Runtime, Seam, Session,
     SessionStats, StreamFigures, TextStream,
 };
-use motley_sched::spans::RowNames;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -21,8 +20,9 @@ use std::time::Duration;
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     let settings = settled(&run.load, &run.model, global)?;
-    let settings = LoadArgs { records: run.timeline.is_some(), ..settings };
+    let settings = LoadArgs { records: timeline::is_wanted(run), ..settings };
     let engine = load(runtime, &run.model, &settings, global)?;
+    timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &session_options(&settings), last.as_ref())?;
     let generation = Generation {
@@ -37,26 +37,8 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     if let Some(last) = last {
         last.finish(&engine, &session);
     }
-    if let Some(path) = &run.timeline {
-        write_timeline(path, &engine)?;
-    }
+    timeline::write(run, &engine, &session)?;
     run.stats.as_ref().map_or(Ok(()), |path| write_record(path, &engine, &session))
-}
-
-/// What ran when: a device beside the CPU, or the disk beside it.
-fn write_timeline(path: &Path, engine: &Engine) -> Result<()> {
-    let spans = engine.take_spans().unwrap_or_default();
-    anyhow::ensure!(
-        spans.iter().next().is_some(),
-        "nothing to draw: all experts are in memory; a timeline shows a disk (--memory) or a \
-         device (--devices) beside the CPU"
-    );
-    let rows = match engine.hybrid() {
-        Some(_) => RowNames { dense: "dense", fast: "device", link: "copies", home: "CPU" },
-        None => RowNames { dense: "dense", fast: "CPU", link: "disk", home: "CPU" },
-    };
-    let text = serde_json::to_string(&spans.to_chrome_trace(&rows))?;
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn complete(

@@ -43,6 +43,9 @@ pub struct Driven {
     pub decode: Nanos,
     /// Passes that decoded.
     pub decoded: u64,
+    /// Of both, time in which the driver's thread slept longer than it was told: the machine's
+    /// doing, not the executor's.
+    pub late: Nanos,
     /// Routed (token, expert) pairs that were not computed exactly once, whole.
     pub wrong_pairs: u64,
     /// The executor's own sums.
@@ -68,27 +71,28 @@ impl Artificial<'_> {
             records: true,
         });
         executor.preload(self.residents)?;
-        let mut driver = Driver { executor: &executor, costs, clock, wrong_pairs: 0 };
+        let mut driver =
+            Driver { executor: &executor, costs, clock, wrong_pairs: 0, late: Nanos::ZERO };
         let mut buffer = RoutedBuffer::new(&trace.header);
         let (mut prefill, mut decode, mut decoded) = (Nanos::ZERO, Nanos::ZERO, 0);
         for pass in trace.visits.chunk_by(|a, b| a.pass == b.pass) {
             let begun = clock.now();
             let foreseen = foresee(pass);
             for (at, visit) in pass.iter().enumerate() {
-                clock.sleep_until(clock.now() + dense.time(visit.tokens() as u32));
+                driver.sleep(dense.time(visit.tokens() as u32));
                 let predictions = foreseen.get(at).map_or(&[][..], Vec::as_slice);
                 driver.block(visit, predictions, &mut buffer)?;
             }
-            clock.sleep_until(clock.now() + pass_time);
+            driver.sleep(pass_time);
             let took = clock.now().since(begun);
             match pass[0].phase {
                 Phase::Prefill => prefill += took,
                 Phase::Decode => (decode, decoded) = (decode + took, decoded + 1),
             }
         }
-        let wrong_pairs = driver.wrong_pairs;
+        let Driver { wrong_pairs, late, .. } = driver;
         let (figures, spans) = (executor.figures(), executor.take_spans().unwrap_or_default());
-        Ok(Driven { prefill, decode, decoded, wrong_pairs, figures, spans })
+        Ok(Driven { prefill, decode, decoded, late, wrong_pairs, figures, spans })
     }
 }
 
@@ -97,9 +101,14 @@ struct Driver<'a> {
     costs: Costs,
     clock: Clock,
     wrong_pairs: u64,
+    late: Nanos,
 }
 
 impl Driver<'_> {
+    fn sleep(&mut self, time: Nanos) {
+        self.late += self.clock.sleep_until(self.clock.now() + time);
+    }
+
     fn block(
         &mut self,
         visit: &Visit,
@@ -110,10 +119,15 @@ impl Driver<'_> {
         let expected: Tally = (0..routed.experts.len())
             .map(|index| (routed.experts[index], (1.0, routed.load(index))))
             .collect();
-        let mut home =
-            SleepingHome { costs: self.costs, clock: self.clock, computed: Tally::new() };
+        let mut home = SleepingHome {
+            costs: self.costs,
+            clock: self.clock,
+            computed: Tally::new(),
+            late: Nanos::ZERO,
+        };
         let routing = Routing { routed, phase: visit.phase, predictions };
         let done = self.executor.run(&routing, Tally::new(), &mut home)?;
+        self.late += home.late;
         let mut computed = done.job;
         home.computed.iter().for_each(|(&e, &(part, tokens))| add(&mut computed, e, part, tokens));
         let wrong = expected.iter().filter(|(expert, how)| computed.get(expert) != Some(how));
@@ -179,6 +193,7 @@ struct SleepingHome {
     costs: Costs,
     clock: Clock,
     computed: Tally,
+    late: Nanos,
 }
 
 impl HomeUnit for SleepingHome {
@@ -190,7 +205,7 @@ impl HomeUnit for SleepingHome {
         let time =
             |order: &HomeOrder| entry(order) + self.costs.home_time(order.tokens, order.share);
         let all: Nanos = experts.iter().map(time).sum();
-        self.clock.sleep_until(begun + all);
+        self.late += self.clock.sleep_until(begun + all);
         for order in experts {
             add(&mut self.computed, order.key.expert, order.share.fraction(), order.tokens);
         }

@@ -27,8 +27,9 @@ impl Clock {
         Nanos((self.began.elapsed().as_nanos() as f64 / self.scale) as u64)
     }
 
-    /// Sleeps until `until`; the last stretch awake, since systems sleep too long.
-    pub(super) fn sleep_until(&self, until: Nanos) {
+    /// Sleeps until `until`; the last stretch awake, since systems sleep too long. Returns how
+    /// much later it became all the same: what a busy machine adds.
+    pub(super) fn sleep_until(&self, until: Nanos) -> Nanos {
         let wall = Duration::from_nanos((until.0 as f64 * self.scale) as u64);
         if let Some(left) = wall.checked_sub(self.began.elapsed())
             && let Some(asleep) = left.checked_sub(AWAKE)
@@ -39,6 +40,7 @@ impl Clock {
             // Not a yield: on a busy machine that gives the processor away for milliseconds.
             std::hint::spin_loop();
         }
+        self.now().since(until)
     }
 }
 

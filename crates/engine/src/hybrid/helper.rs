@@ -14,12 +14,15 @@ use crate::streaming::trace_header;
 use motley_ggml::gpu::{GpuDevice, GpuOptions, GpuUnit};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_model::{ModelSpec, Sizes};
-use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
+use motley_plan::{Calibration, Demand, ExpertCosts};
+use motley_sched::cache::{PolicyChoice, Routed};
+use motley_sched::hybrid::HybridSetup;
 use motley_sched::prefetch::{Prediction, PrefetchChoice};
-use motley_sched::regime::usual_hybrid;
+use motley_sched::regime::{KnownCosts, usual_hybrid};
+use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
 use motley_sched::spans::Spans;
-use motley_sched::strategy::{ByPhase, StrategyChoice};
-use motley_sched::{Costs, Limits, Routing, Scheduler, SchedulerParts};
+use motley_sched::strategy::StrategyChoice;
+use motley_sched::{Costs, Routing};
 use motley_store::MappedExperts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,6 +67,17 @@ impl HybridOptions {
             records: false,
         }
     }
+
+    /// The same with what `calibration` knows of the CPU, the device and the link in place of
+    /// usual costs.
+    #[must_use]
+    pub fn calibrated(self, calibration: &Calibration, spec: &ModelSpec) -> Self {
+        let known = ExpertCosts::of(calibration, &Demand::of(spec));
+        let ExpertCosts { cpu, gpu: device, link } = known;
+        let known = KnownCosts { cpu: Some(cpu), device, link };
+        let costs = known.hybrid(Sizes::of(spec).expert_bytes_max);
+        Self { costs: Some(costs), ..self }
+    }
 }
 
 /// A window on the sessions' device from outside.
@@ -74,6 +88,7 @@ pub struct HybridHandle(Arc<Mutex<State>>);
 struct State {
     executor: Option<Arc<Executor<DeviceUnit>>>,
     report: HybridReport,
+    setup: Option<HybridSetup>,
 }
 
 /// What the device was given and did.
@@ -95,6 +110,11 @@ impl HybridHandle {
         let state = self.lock();
         let figures = state.executor.as_ref().map(|executor| executor.figures());
         HybridReport { figures: figures.unwrap_or_default(), ..state.report.clone() }
+    }
+
+    /// Who decides in the session started last, once its first block came.
+    pub fn setup(&self) -> Option<HybridSetup> {
+        self.lock().setup.clone()
     }
 
     /// What ran when, if it was recorded.
@@ -189,22 +209,25 @@ impl HybridHelper {
         let budget = options.budget_bytes.unwrap_or_else(|| options.device.budget_bytes(0));
         let unit = GpuUnit::new(&options.device, &self.spec, &GpuOptions::within(budget));
         let unit = unit.map_err(|error| error.to_string())?;
-        let shares = Shares::of(&self.spec, &unit, options.experts_most);
+        let shares = Shares::of(&slots_of(&self.spec, &unit, options.experts_most));
         let lane = unit.compute_lane().map_err(|error| error.to_string())?;
         let copy_lane = unit.copy_lane().map_err(|error| error.to_string())?;
         let bytes = MappedExperts::open(&self.spec, &self.paths);
         let bytes = bytes.map_err(|error| error.to_string())?;
         let held = Held::new(shares.capacity.total() + u32::from(shares.limits.staging_slots));
         self.handle.lock().report.cache_slots = shares.capacity.total();
+        let setup = self.setup(shares);
         let executor = Arc::new(Executor::new(ExecutorParts {
-            staging_slots: shares.limits.staging_slots,
-            scheduler: self.scheduler(shares),
+            staging_slots: setup.limits.staging_slots,
+            scheduler: setup.scheduler(&trace_header(&self.spec)),
             fast: DeviceUnit { unit: unit.clone(), lane, held: held.clone() },
             link: DeviceLink { unit, lane: copy_lane, held, bytes },
             clock: Clock::wall(),
             records: options.records,
         }));
-        self.handle.lock().executor = Some(Arc::clone(&executor));
+        let mut state = self.handle.lock();
+        (state.executor, state.setup) = (Some(Arc::clone(&executor)), Some(setup));
+        drop(state);
         Ok(Started { executor, foresight: self.foresight()? })
     }
 
@@ -217,52 +240,30 @@ impl HybridHelper {
         Ok(Some(Foresight::new(gates, wants)))
     }
 
-    fn scheduler(&self, shares: Shares) -> Scheduler {
+    fn setup(&self, shares: Shares) -> HybridSetup {
         let options = &self.options;
-        let header = trace_header(&self.spec);
-        let (prefill, decode) = (options.prefill.build_whole(), options.decode.build_whole());
-        Scheduler::new(SchedulerParts {
-            costs: options
-                .costs
-                .unwrap_or_else(|| usual_hybrid(Sizes::of(&self.spec).expert_bytes_max)),
-            cache: ExpertCache::new(header.grid(), shares.capacity, options.policy.build(&header)),
-            strategy: Box::new(ByPhase::new(prefill, decode)),
-            prefetcher: options.prefetch.build(header.grid()),
+        let usual = || usual_hybrid(Sizes::of(&self.spec).expert_bytes_max);
+        HybridSetup {
+            costs: options.costs.unwrap_or_else(usual),
+            capacity: shares.capacity,
             limits: shares.limits,
-        })
+            prefill: options.prefill,
+            decode: options.decode,
+            policy: options.policy,
+            prefetch: options.prefetch,
+        }
     }
 }
 
-/// The device's slots, divided.
-struct Shares {
-    capacity: Capacity,
-    limits: Limits,
-}
-
-impl Shares {
-    /// A few slots pass experts through, the others keep them; with room for all there is
-    /// nothing to pass. Where layers are quantised differently each has slots of its own, since
-    /// an expert does not fit every slot.
-    fn of(spec: &ModelSpec, unit: &GpuUnit, experts_most: u32) -> Self {
-        let layers = spec.shape.layers;
-        let all: u32 = spec.expert_layers().count() as u32 * spec.experts;
-        let slots = unit.slots().min(experts_most);
-        let holds_all = slots == all;
-        let limits = Limits::beside_home(if holds_all { 0 } else { slots });
-        let staging = if holds_all { 0 } else { u32::from(limits.staging_slots) };
-        let of = |layer| unit.slots_of(layer);
-        let capacity = if (0..layers).all(|layer| [0, unit.slots()].contains(&of(layer))) {
-            Capacity::Global { slots: slots.saturating_sub(staging) }
-        } else {
-            let share = f64::from(slots) / f64::from(unit.slots().max(1));
-            let kind = |layer| (of(layer), unit.expert_bytes(layer));
-            let kept = |layer| {
-                let sharing = (0..layers).filter(|&other| kind(other) == kind(layer)).count();
-                let slots = (f64::from(of(layer)) * share) as u32;
-                (slots.saturating_sub(staging) / sharing as u32).min(spec.experts)
-            };
-            Capacity::PerLayer { slots: (0..layers).map(kept).collect() }
-        };
-        Self { capacity, limits }
+/// The slots of `unit`, layer by layer.
+fn slots_of(spec: &ModelSpec, unit: &GpuUnit, experts_most: u32) -> DeviceSlots {
+    let of =
+        |layer| LayerSlots { slots: unit.slots_of(layer), slot_bytes: unit.expert_bytes(layer) };
+    DeviceSlots {
+        all: unit.slots(),
+        most: experts_most,
+        experts: spec.experts,
+        all_experts: spec.expert_layers().count() as u32 * spec.experts,
+        layers: (0..spec.shape.layers).map(of).collect(),
     }
 }

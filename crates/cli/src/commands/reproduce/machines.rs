@@ -79,6 +79,7 @@ mod tests {
             held: 0.3,
             prefill: vec![speeds(SHOWN_PROMPT)],
             decode: speeds(1),
+            lanes: None,
         }
     }
 

@@ -106,7 +106,8 @@ fn draw(path: &Path, spans: &Spans, trace: &Trace, drawn: &Drawn<'_>) -> Result<
     };
     let Drawn { name, units, .. } = drawn;
     let title = format!("{name}: layer {layer} of one decoded token (layer.expert; {units})");
-    write(path, &gantt(spans, &Window { title: &title, from, to })?)
+    let rows = RowNames::default();
+    write(path, &gantt(spans, &Window { title: &title, from, to, rows })?)
 }
 
 fn tell_files(output: &OutputArgs, spans: Option<&Spans>, outcome: &Outcome) {

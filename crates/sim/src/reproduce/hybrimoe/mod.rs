@@ -14,6 +14,7 @@ use super::bars::Bars;
 use super::document::{Document, Figure, Picture, assumed_table, figure_table, sweep_table};
 
 use crate::gantt::{Window, gantt};
+use crate::spans::RowNames;
 
 pub mod assumed;
 pub mod routing;
@@ -212,7 +213,8 @@ fn layer(system: System) -> Result<String, ReproduceError> {
         System::HybriMoe => "One layer of Qwen2, 25 % cached: timelines, prefetch, cache",
         _ => "The same layer under the kTransformers policy",
     };
-    Ok(gantt(&spans, &Window { title, from, to })?)
+    let rows = RowNames { fast: "GPU", link: "PCIe", home: "CPU", ..RowNames::default() };
+    Ok(gantt(&spans, &Window { title, from, to, rows })?)
 }
 
 type Group = (String, Vec<f64>);

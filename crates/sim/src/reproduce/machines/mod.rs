@@ -5,16 +5,18 @@
 //! - [`models`]: the true shapes and how the models route.
 //! - [`routing`]: tokens to decode and prompts to read.
 //! - [`systems`]: how each compared system is put together.
+//! - [`lanes`]: where a token's time goes, and what no schedule passes.
 //! - [`rows`](mod@rows): all of them on all machines.
 //! - [`tables`]: the rows as text and picture.
 //! - [`mod@assumed`]: what is taken for granted, in words.
 
 use motley_trace::Trace;
 
-use super::ReproduceError;
 use super::document::{Document, Figure, Picture, assumed_table, figure_table, sweep_table};
+use super::{ReproduceError, hybrimoe};
 
 pub mod assumed;
+pub mod lanes;
 pub mod models;
 pub mod routing;
 pub mod rows;
@@ -22,6 +24,7 @@ pub mod systems;
 pub mod tables;
 
 pub use assumed::assumed;
+pub use lanes::{DecodeLanes, Lanes, TokenBound};
 pub use rows::{Bound, Pairs, Row, Speeds, recorded, rows};
 pub use tables::{SHOWN_PROMPT, rate, regime_name};
 
@@ -85,8 +88,11 @@ pub fn document(rows: &[Row], traces: &[Trace]) -> Result<Document, ReproduceErr
     }
     let goals =
         |table: String| table.replace("| paper |", "| goal |").replace("**paper**", "**goal**");
-    let mut markdown = TEXT.replace("{figures}", &goals(figure_table(&figures)));
+    let mut shown = figures.clone();
+    shown.push(in_the_sources_setting()?);
+    let mut markdown = TEXT.replace("{figures}", &goals(figure_table(&shown)));
     markdown = markdown.replace("{decode}", &tables::phase_table(rows, |row| Some(&row.decode)));
+    markdown = markdown.replace("{lanes}", &tables::lane_table(rows));
     markdown = markdown.replace("{prefill}", &tables::phase_table(rows, Row::shown_prompt));
     markdown = markdown.replace("{prompts}", &tables::prompt_table(rows));
     markdown = markdown.replace("{recorded}", &recorded_part(traces)?);
@@ -95,6 +101,14 @@ pub fn document(rows: &[Row], traces: &[Trace]) -> Result<Document, ReproduceErr
     let bars = tables::decode_bars(rows).to_svg()?;
     let pictures = vec![Picture { name: "machines-decode.svg".into(), svg: bars }];
     Ok(Document { name: NAME, markdown, pictures, figures })
+}
+
+/// What the goal was taken from: HybriMoE's machine, models and cache sizes.
+fn in_the_sources_setting() -> Result<Figure, ReproduceError> {
+    let found = hybrimoe::figures(hybrimoe::ASSUMED)?;
+    let ours = found.iter().find(|figure| figure.what == "decode, average");
+    let ours = ours.map_or(0.0, |figure| figure.ours);
+    Ok(Figure { what: "decode, HybriMoE's machine and models", paper: 1.7, ours })
 }
 
 fn recorded_part(traces: &[Trace]) -> Result<String, ReproduceError> {

@@ -26,6 +26,8 @@ pub struct Stream {
     pub warm: Trace,
     /// The same, and the tokens that are measured.
     pub decode: Trace,
+    /// First pass that is measured.
+    pub measured_from: u64,
     /// Tokens after them, for prompts; empty for recorded ones.
     rest: Trace,
 }
@@ -56,6 +58,7 @@ impl Stream {
         Self {
             uses: uses_before(all, decoded.start),
             warm: part(&|visit| within(visit, warm.clone())),
+            measured_from: decoded.start,
             decode: part(&|visit| within(visit, warm.start..decoded.end)),
             rest: part(&|visit| visit.pass >= decoded.end),
         }

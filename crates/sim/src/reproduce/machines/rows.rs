@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::super::ReproduceError;
 use super::super::document::Figure;
+use super::lanes::{DecodeLanes, Lanes};
 use super::models::{MODELS, Model};
 use super::routing::Stream;
 use super::systems::{Pair, System};
@@ -29,6 +30,8 @@ pub struct Row {
     pub prefill: Vec<Speeds>,
     /// Tokens one by one.
     pub decode: Speeds,
+    /// Where their time goes, where experts are shared.
+    pub lanes: Option<DecodeLanes>,
 }
 
 /// Speeds of one phase, tokens per second.
@@ -160,6 +163,7 @@ pub(super) fn figures_of(rows: &[Row]) -> Vec<Figure> {
         shared().filter_map(|row| row.decode.over_pinned(of(&row.decode))).collect()
     };
     let prefill: Vec<f64> = shared().filter_map(Row::prefill_gain).collect();
+    let bounds: Vec<f64> = shared().filter_map(|row| row.lanes.map(|l| l.bound_gain())).collect();
     let figure =
         |what, paper, gains: &[f64]| Figure { what, paper, ours: mean(gains).unwrap_or(0.0) };
     vec![
@@ -167,17 +171,20 @@ pub(super) fn figures_of(rows: &[Row]) -> Vec<Figure> {
         figure("prefill over pinned experts", 1.3, &prefill),
         figure("decode, parts moved too", 1.7, &decode(|speeds| speeds.parts)),
         figure("decode, had the GPU all experts", 1.7, &decode(|speeds| speeds.all_near)),
+        figure("decode, all lanes busy, all foreseen", 1.7, &bounds),
     ]
 }
 
 fn row(pair: &Pair<'_>, prefill: Vec<Speeds>) -> Result<Row, ReproduceError> {
+    let (decode, lanes) = decode(pair)?;
     Ok(Row {
         machine: pair.machine.name.clone(),
         model: pair.model.name,
         regime: pair.regime(),
         held: f64::from(pair.slots_per_layer()) / f64::from(pair.model.experts),
         prefill,
-        decode: decode(pair)?,
+        decode,
+        lanes,
     })
 }
 
@@ -205,9 +212,9 @@ fn prefill(pair: &Pair<'_>, tokens: u32) -> Result<Speeds, ReproduceError> {
 }
 
 /// Settings are chosen on the tokens before those measured (M6).
-fn decode(pair: &Pair<'_>) -> Result<Speeds, ReproduceError> {
+fn decode(pair: &Pair<'_>) -> Result<(Speeds, Option<DecodeLanes>), ReproduceError> {
     if pair.regime() == Regime::OneMemory {
-        return step_aside(pair, &pair.stream.decode, 1);
+        return Ok((step_aside(pair, &pair.stream.decode, 1)?, None));
     }
     let run = |system, trace| -> Result<Measured, ReproduceError> {
         Ok(pair.run(system, trace)?.map(Measured::of).unwrap_or_default())
@@ -233,7 +240,9 @@ fn decode(pair: &Pair<'_>) -> Result<Speeds, ReproduceError> {
         all_near: after_warm(System::AllNear)?,
         prefetch: ours.prefetch(),
     };
-    Ok(all.speeds(pair.regime()))
+    let shared = pair.regime() == Regime::Hybrid;
+    let lanes = if shared { Some(all.lanes(pair)?) } else { None };
+    Ok((all.speeds(pair.regime()), lanes))
 }
 
 /// The GPU holds everything: there is nothing to decide, and all systems do the same.
@@ -278,6 +287,11 @@ impl Runs {
             hit_rate: self.ours.hit_rate(),
             pinned_hit_rate: ran.then(|| self.pinned.hit_rate()),
         }
+    }
+
+    fn lanes(&self, pair: &Pair<'_>) -> Result<DecodeLanes, ReproduceError> {
+        let (pinned, ours, parts) = (self.pinned.lanes(), self.ours.lanes(), self.parts.lanes());
+        Ok(DecodeLanes { pinned, ours, parts, bound: pair.token_bound()? })
     }
 }
 
@@ -328,6 +342,17 @@ impl Measured {
 
     fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.lookups.max(1) as f64
+    }
+
+    fn lanes(&self) -> Lanes {
+        let ms = |time: Nanos| 1e3 * time.as_s() / self.tokens.max(1) as f64;
+        Lanes {
+            token_ms: ms(self.time),
+            dense_ms: ms(self.dense),
+            gpu_ms: ms(self.fast),
+            cpu_ms: ms(self.home),
+            link_ms: ms(self.link),
+        }
     }
 
     /// The unit that is busy longest. Before a disk experts are computed by the CPU.

@@ -1,7 +1,7 @@
 //! The compared systems on one machine with one model: where experts live, what that costs, and
 //! one drive per system and phase. Puts together; judges nothing.
 
-use motley_cost::{ComputeCost, Efficiency, TransferCost};
+use motley_cost::{ComputeCost, Efficiency, Nanos, TransferCost};
 use motley_machine::{Device, DeviceKind, Machine};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
@@ -13,6 +13,7 @@ use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts};
 use motley_trace::{ExpertKey, Trace};
 
 use super::super::{ReproduceError, lacks};
+use super::lanes::{TokenBound, TokenWork, most_hits};
 use super::models::Model;
 use super::routing::Stream;
 use super::{Assumptions, GPU_SPARE, RAM_SPARE};
@@ -154,6 +155,23 @@ impl Pair<'_> {
         let dense = dense_cost(self.device(DeviceKind::Gpu)?, &self.model.shape());
         let mut world = World::new(costs, dense).with_foresight(foresight);
         Ok(Some(drive(&mut trace.source(), &mut scheduler, &mut world, None)?))
+    }
+
+    /// The least a decoded token can take with the measured tokens' routing.
+    pub(super) fn token_bound(&self) -> Result<TokenBound, ReproduceError> {
+        let shape = self.model.shape();
+        let slots = self.slots_per_layer() * u32::from(shape.layers);
+        let most_hits = most_hits(&self.stream.decode, slots, self.stream.measured_from)?;
+        let experts = f64::from(shape.layers) * f64::from(self.stream.decode.header.k);
+        let dense = dense_cost(self.device(DeviceKind::Gpu)?, &shape);
+        let layers_us = f64::from(shape.layers) * (dense.layer_us + dense.layer_per_token_us);
+        let work = TokenWork {
+            dense: Nanos::from_us(layers_us + dense.pass_us),
+            experts,
+            misses: experts * (1.0 - most_hits),
+            costs: self.costs(self.regime())?,
+        };
+        Ok(TokenBound { token_ms: 1e-3 * work.bound_us(), most_hits })
     }
 
     /// What everything costs. Rates of links are taken as described: what a link reaches.

@@ -61,6 +61,46 @@ pub(super) fn phase_table(rows: &[Row], of: impl Fn(&Row) -> Option<&Speeds>) ->
     text
 }
 
+/// Where the time of a decoded token goes, where experts are shared.
+pub(super) fn lane_table(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "| machine | model | system | token, ms | dense | GPU experts | CPU experts | PCIe | idle \
+         PCIe | over pinned |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for row in rows {
+        let Some(lanes) = &row.lanes else { continue };
+        let base = lanes.pinned.token_ms;
+        for (name, of) in
+            [("pinned", lanes.pinned), ("ours", lanes.ours), ("with parts", lanes.parts)]
+        {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {name} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} % | {:.2} |",
+                row.machine,
+                row.model,
+                of.token_ms,
+                of.dense_ms,
+                of.gpu_ms,
+                of.cpu_ms,
+                of.link_ms,
+                100.0 * (1.0 - of.link_ms / of.token_ms),
+                base / of.token_ms
+            );
+        }
+        let bound = lanes.bound;
+        let _ = writeln!(
+            text,
+            "| {} | {} | bound ({:.0} % hits) | {:.2} | | | | | | {:.2} |",
+            row.machine,
+            row.model,
+            100.0 * bound.most_hits,
+            bound.token_ms,
+            lanes.bound_gain()
+        );
+    }
+    text
+}
+
 /// Gains over the pinned policy by prompt length, where experts are shared.
 pub(super) fn prompt_table(rows: &[Row]) -> String {
     let mut text = String::from("| machine | model |");

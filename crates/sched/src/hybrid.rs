@@ -1,0 +1,44 @@
+//! Everything that decides in the hybrid regime, as one value: a driver in real time and the
+//! simulator build the same scheduler from it. Starts nothing.
+
+use motley_trace::TraceHeader;
+
+use crate::cache::{Capacity, ExpertCache, PolicyChoice};
+use crate::prefetch::PrefetchChoice;
+use crate::scheduler::{Limits, Scheduler, SchedulerParts};
+use crate::strategy::{ByPhase, StrategyChoice};
+use crate::work::Costs;
+
+/// Who decides what, with which room.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HybridSetup {
+    /// What things cost, as far as is known before the run.
+    pub costs: Costs,
+    /// Slots whose experts stay.
+    pub capacity: Capacity,
+    /// Limits, with the slots that let experts through.
+    pub limits: Limits,
+    /// Who computes in prompts.
+    pub prefill: StrategyChoice,
+    /// Who computes in decode.
+    pub decode: StrategyChoice,
+    /// Which experts stay.
+    pub policy: PolicyChoice,
+    /// What is brought before it is asked for.
+    pub prefetch: PrefetchChoice,
+}
+
+impl HybridSetup {
+    /// The scheduler before its first layer. Its units compute whole experts only.
+    pub fn scheduler(&self, header: &TraceHeader) -> Scheduler {
+        let grid = header.grid();
+        let (prefill, decode) = (self.prefill.build_whole(), self.decode.build_whole());
+        Scheduler::new(SchedulerParts {
+            costs: self.costs,
+            cache: ExpertCache::new(grid, self.capacity.clone(), self.policy.build(header)),
+            strategy: Box::new(ByPhase::new(prefill, decode)),
+            prefetcher: self.prefetch.build(grid),
+            limits: self.limits,
+        })
+    }
+}
