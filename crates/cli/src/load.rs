@@ -3,7 +3,7 @@
 
 use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
 use crate::devices;
-use crate::planned::{self, Wanted, everything};
+use crate::planned::{self, Here, Wanted, everything};
 use anyhow::Result;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use motley_calibrate::library;
@@ -208,6 +208,10 @@ pub(crate) fn load(
     };
     let mut options = engine_options(&spec, load, global.threads, &residence);
     let device = devices::apply(&runtime, &global.devices, &spec, load, &mut options)?;
+    if let Some(here) = Here::find().filter(|_| options.hybrid.is_some()) {
+        let costs = here.plain_costs(&spec, global.threads)?;
+        options.hybrid = options.hybrid.map(|hybrid| hybrid.calibrated(&costs, &spec));
+    }
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {
         bar.set_position((fraction * 1000.0) as u64);

@@ -68,6 +68,15 @@ impl Here {
         self.measured(&Demand::of(spec), layout, threads)
     }
 
+    /// Its costs for experts in the file's layout.
+    pub(crate) fn plain_costs(
+        &self,
+        spec: &ModelSpec,
+        threads: Option<u32>,
+    ) -> Result<Calibration> {
+        self.measured(&Demand::of(spec), WeightLayout::Plain, threads.unwrap_or(self.cores()))
+    }
+
     /// The routing kept for a model, with what its passes cost on these threads.
     pub(crate) fn profile_of(
         &self,
