@@ -12,7 +12,7 @@ mod run;
 #[path = "../support/mod.rs"]
 mod support;
 
-use models::{Floats, Subject, synthetic, trained};
+use models::{Floats, Subject, synthetic, trained, upcycled};
 use motley_engine::{GpuDevice, PrefetchChoice, Runtime, Seam, gpu_devices};
 use motley_sched::strategy::StrategyChoice;
 use run::{Apart, Course, Usage, Way, beside};
@@ -108,15 +108,18 @@ fn every_architecture_at_every_share() {
 /// Without guesses: no expert is copied but those computed from. Each strategy at one share,
 /// another for each architecture; at all of them where `MOTLEY_EVERY_SHARE` is set.
 fn every_strategy(subject: &Subject, gpu: &GpuDevice, first_share: usize) {
-    let every_share = std::env::var_os("MOTLEY_EVERY_SHARE").is_some();
     for (nth, strategy) in StrategyChoice::ALL.into_iter().enumerate() {
-        let shares = if every_share { SHARES.len() } else { 1 };
+        let shares = if every_share() { SHARES.len() } else { 1 };
         for share in (0..shares).map(|share| SHARES[(first_share + nth + share) % SHARES.len()]) {
             let usual = Way::usual(gpu, Usage::Experts(share));
             let way = Way { strategy, prefetch: PrefetchChoice::None, ..usual };
             check(subject, way, &ROUNDED);
         }
     }
+}
+
+fn every_share() -> bool {
+    std::env::var_os("MOTLEY_EVERY_SHARE").is_some()
 }
 
 #[test]
@@ -135,6 +138,20 @@ fn trained_models_under_every_strategy() {
         let Some(path) = trained(kind) else { return };
         every_strategy(&Subject::new(&path, TOKENS), &gpu, nth);
     }
+}
+
+/// A trained model of 30 layers, whose experts are more than one tensor of the device may hold.
+/// Takes minutes on lavapipe: only where `MOTLEY_EVERY_SHARE` is set.
+#[test]
+fn a_larger_model_with_half_of_its_experts() {
+    if !every_share() {
+        eprintln!("passing over: MOTLEY_EVERY_SHARE is not set");
+        return;
+    }
+    let (Some(gpu), Some(path)) = (gpu(), upcycled()) else { return };
+    let subject = Subject::new(&path, FEWER_TOKENS);
+    let (_, apart) = check(&subject, Way::usual(&gpu, Usage::Experts(0.5)), &ROUNDED);
+    assert_eq!(apart.equal_text, FEWER_TOKENS, "{apart}");
 }
 
 /// With floats around them, quantised experts on the device are as good as floats; beside them

@@ -56,6 +56,13 @@ pub(crate) fn synthetic(arch: Arch) -> Option<PathBuf> {
     Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
 }
 
+/// SmolLM2 with sixteen permuted copies of its own feed-forward networks as experts.
+pub(crate) fn upcycled() -> Option<PathBuf> {
+    let request = xtask::upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
+    let path = xtask::upcycle::ensure_cached(&dense()?, &request);
+    Some(path.expect("the model can be made"))
+}
+
 /// The trained model in one of its quantisations.
 pub(crate) fn trained(kind: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("MOTLEY_SHARED")
