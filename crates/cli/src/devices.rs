@@ -1,9 +1,9 @@
 //! `--devices`: which device shares the experts with the CPU, and what it is used for. Looks at
 //! what llama.cpp was built with; `plan` says what goes there.
 
-use crate::args::LoadArgs;
+use crate::args::{LoadArgs, parse_size};
 use crate::load::session_options;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use indicatif::HumanBytes;
 use motley_engine::{
     EngineOptions, GpuDevice, HybridOptions, Loading, Runtime, SessionOptions, gpu_devices,
@@ -25,6 +25,7 @@ pub(crate) fn apply(
     load: &LoadArgs,
     options: &mut EngineOptions,
 ) -> Result<Option<String>> {
+    let (wanted, most_bytes) = split(wanted)?;
     let Some(device) = find(runtime, wanted)? else { return Ok(None) };
     let is_named = !wanted.eq_ignore_ascii_case("auto");
     if options.loading != Loading::Mapped {
@@ -44,22 +45,39 @@ pub(crate) fn apply(
         true => {
             DeviceUse::Experts { expert_bytes: u64::from(budget.experts / 2) * budget.slot_bytes }
         }
-        false => DeviceUse::of(&budget, spec.used, device.budget_bytes(0)),
+        false => {
+            let device_bytes = device.budget_bytes(0).min(most_bytes.unwrap_or(u64::MAX));
+            DeviceUse::of(&budget, spec.used, device_bytes)
+        }
     };
-    Ok(use_device(device, usage, options))
+    Ok(use_device(device, usage, most_bytes, options))
 }
 
-fn use_device(device: GpuDevice, usage: DeviceUse, options: &mut EngineOptions) -> Option<String> {
+/// `NAME` or `NAME=SIZE`.
+fn split(wanted: &str) -> Result<(&str, Option<u64>)> {
+    let Some((name, size)) = wanted.split_once('=') else { return Ok((wanted, None)) };
+    let size = parse_size(size).map_err(|error| anyhow!("--devices {wanted}: {error}"))?;
+    Ok((name, Some(size)))
+}
+
+fn use_device(
+    device: GpuDevice,
+    usage: DeviceUse,
+    most_bytes: Option<u64>,
+    options: &mut EngineOptions,
+) -> Option<String> {
     let name = device.info().name.clone();
+    let gpus = vec![device.clone()];
     let share = |budget_bytes| HybridOptions { budget_bytes, ..HybridOptions::new(device) };
     match usage {
         DeviceUse::Everything => {
-            (options.gpu_layers, options.gpu_experts) = (ALL_LAYERS, true);
+            (options.gpus, options.gpu_layers, options.gpu_experts) = (gpus, ALL_LAYERS, true);
             Some(format!("all on {name}"))
         }
         DeviceUse::DenseAndExperts { expert_bytes } => {
+            (options.gpus, options.gpu_layers) = (gpus, ALL_LAYERS);
             // What is really left is known when dense weights and the KV cache are there.
-            (options.gpu_layers, options.hybrid) = (ALL_LAYERS, Some(share(None)));
+            options.hybrid = Some(share(most_bytes.map(|_| expert_bytes)));
             let size = HumanBytes(expert_bytes);
             Some(format!("dense weights and {size} of experts on {name}, both compute"))
         }

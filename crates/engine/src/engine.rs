@@ -13,6 +13,7 @@ use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::streaming::{StreamingOptions, streaming};
 use crate::timeline::Timeline;
+use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
     ReadCounts, Runtime, VirtualFile, Weights,
@@ -61,7 +62,9 @@ pub struct EngineOptions {
     /// A device that shares the experts with the CPU, with [`Loading::Mapped`]; weights then
     /// keep the file's order.
     pub hybrid: Option<HybridOptions>,
-    /// Layers whose dense part, and attention, llama.cpp computes on its GPU.
+    /// GPUs llama.cpp computes dense work on; with none it keeps to the CPU.
+    pub gpus: Vec<GpuDevice>,
+    /// Layers whose dense part, and attention, it computes there.
     pub gpu_layers: u32,
     /// Their routed experts as well: everything fits there, and Motley steps aside.
     pub gpu_experts: bool,
@@ -80,6 +83,7 @@ impl Default for EngineOptions {
             memory_bytes: None,
             streaming: StreamingOptions::default(),
             hybrid: None,
+            gpus: Vec::new(),
             gpu_layers: 0,
             gpu_experts: false,
             records: false,
@@ -149,7 +153,8 @@ impl Engine {
         let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
         let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
         let EngineOptions { gpu_layers, gpu_experts, .. } = *options;
-        let model_options = ModelOptions { repack, gpu_layers, gpu_experts };
+        let gpus = options.gpus.clone();
+        let model_options = ModelOptions { repack, gpus, gpu_layers, gpu_experts };
         let model = Model::load(runtime, weights, &model_options, progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
         let threads = thread_sets(options);

@@ -5,14 +5,13 @@
 
 #![cfg(feature = "npu")]
 
+mod support;
+
 use motley_engine::npu::{NpuOptions, NpuOverflow, even_profile};
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
-use motley_ggml::dequantise;
-use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, Limits, TensorDesc, TensorInfo};
-use std::fs::File;
-use std::io::{BufReader, BufWriter};
-use std::os::unix::fs::FileExt;
+use motley_model::gguf::{GgmlType, TensorInfo};
 use std::path::{Path, PathBuf};
+use support::as_floats;
 use xtask::synth::{Arch, Preset, Request};
 
 /// Largest difference of any logit between the graphs and the float computation.
@@ -35,30 +34,6 @@ impl Floats {
         let is_expert = tensor.name.contains("_exps.");
         tensor.ty != GgmlType::F32 && (self == Self::Everything || !is_expert)
     }
-}
-
-/// The same numbers in other types: `model` with some tensors as floats, at `to`.
-fn as_floats(model: &Path, floats: Floats, to: &Path) {
-    let file = File::open(model).expect("the model opens");
-    let header = GgufHeader::read(BufReader::new(&file), &Limits::default()).expect("a header");
-    let desc = |tensor: &TensorInfo| TensorDesc {
-        name: tensor.name.clone(),
-        dims: tensor.dims.clone(),
-        ty: if floats.takes(tensor) { GgmlType::F32 } else { tensor.ty },
-    };
-    let descs: Vec<TensorDesc> = header.tensors.iter().map(desc).collect();
-    let sink = BufWriter::new(File::create(to).expect("a new file"));
-    let mut writer = GgufWriter::new(sink, &header.metadata, &descs).expect("a header");
-    for tensor in &header.tensors {
-        let mut bytes = vec![0; tensor.len_bytes as usize];
-        file.read_exact_at(&mut bytes, tensor.file_offset).expect("the tensor is there");
-        if floats.takes(tensor) {
-            let numbers = dequantise(tensor.ty, &bytes).expect("ggml knows the type");
-            bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        }
-        writer.tensor(&tensor.name, &bytes).expect("it is written");
-    }
-    writer.finish().expect("it is whole");
 }
 
 fn load(model: &Path) -> Engine {
@@ -90,8 +65,8 @@ fn the_graphs_are_the_floats(model: &Path) {
     let folder = tempfile::tempdir().expect("a folder");
     let [quantised, floats] =
         ["quantised.gguf", "floats.gguf"].map(|name| folder.path().join(name));
-    as_floats(model, Floats::DenseOnly, &quantised);
-    as_floats(model, Floats::Everything, &floats);
+    as_floats(model, &quantised, |tensor| Floats::DenseOnly.takes(tensor));
+    as_floats(model, &floats, |tensor| Floats::Everything.takes(tensor));
     let reference = logits(&load(&floats));
     let mut engine = load(&quantised);
     let cpu = difference(&logits(&engine), &reference);

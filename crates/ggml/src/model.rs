@@ -1,6 +1,7 @@
 //! A model loaded by llama.cpp: its weights, where the routed experts' bytes live,
 //! and its vocabulary.
 
+use crate::gpu::GpuDevice;
 use crate::vfile::{Stream, VirtualFile};
 use crate::{Runtime, device, log};
 use llama_cpp_sys_2 as sys;
@@ -9,7 +10,10 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 /// Names of the stacked expert matrices, as llama.cpp's regular expressions have it.
-const ROUTED_EXPERTS: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.weight$";
+const ROUTED_MATRICES: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.weight$";
+/// Everything the operations of a block read: a bias on a GPU would draw its `ADD_ID` there and
+/// cut the block.
+const ROUTED_EXPERTS: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.";
 
 /// Where the bytes come from.
 #[derive(Debug)]
@@ -24,12 +28,15 @@ pub enum Weights {
 }
 
 /// How to load.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ModelOptions {
     /// Let llama.cpp rearrange weights for the CPU's matrix instructions: faster,
     /// held in anonymous memory, last bits differ from the plain kernels.
     pub repack: bool,
-    /// Layers whose dense part goes to a GPU.
+    /// GPUs llama.cpp computes on. With none it keeps to the CPU; left to itself it would send
+    /// the dense work of prompts to any GPU it finds, whatever `gpu_layers` says.
+    pub gpus: Vec<GpuDevice>,
+    /// Layers whose dense part goes there.
     pub gpu_layers: u32,
     /// Their routed experts go there as well, for good: llama.cpp computes them and no
     /// block comes to Motley. Otherwise experts stay in this process's memory, in their
@@ -86,9 +93,12 @@ impl Model {
         params.use_extra_bufts = options.repack;
         params.progress_callback = Some(on_progress);
         params.progress_callback_user_data = (&raw mut state).cast();
-        let overrides = expert_memory(&weights, options)?.map(|buft| {
+        let mut gpus: Vec<_> = options.gpus.iter().map(GpuDevice::raw).collect();
+        gpus.push(std::ptr::null_mut());
+        params.devices = gpus.as_mut_ptr();
+        let overrides = expert_memory(&weights, options)?.map(|(names, buft)| {
             let end = override_for(std::ptr::null(), std::ptr::null_mut());
-            [override_for(ROUTED_EXPERTS.as_ptr(), buft), end]
+            [override_for(names.as_ptr(), buft), end]
         });
         if let Some(overrides) = &overrides {
             params.tensor_buft_overrides = overrides.as_ptr();
@@ -221,17 +231,18 @@ impl Drop for Model {
     }
 }
 
-/// Where expert matrices go; `None` leaves it to llama.cpp.
+/// Which tensors of the experts go where; `None` leaves it to llama.cpp.
 fn expert_memory(
     weights: &Weights,
     options: &ModelOptions,
-) -> Result<Option<sys::ggml_backend_buffer_type_t>, LoadError> {
+) -> Result<Option<(&'static CStr, sys::ggml_backend_buffer_type_t)>, LoadError> {
     if matches!(weights, Weights::Reserved(_)) {
-        return device::reserved_buffer_type().map(Some).ok_or(LoadError::NoSeam);
+        let reserved = device::reserved_buffer_type().ok_or(LoadError::NoSeam)?;
+        return Ok(Some((ROUTED_MATRICES, reserved)));
     }
     let kept = options.gpu_layers > 0 && !options.gpu_experts;
     // SAFETY: returns a static of ggml's.
-    Ok(kept.then(|| unsafe { sys::ggml_backend_cpu_buffer_type() }))
+    Ok(kept.then(|| (ROUTED_EXPERTS, unsafe { sys::ggml_backend_cpu_buffer_type() })))
 }
 
 fn load_raw(

@@ -2,7 +2,7 @@
 //! them, and what deserves to be, is for others.
 
 use super::device::GpuDevice;
-use super::shape::{ShapeClass, SlotShape, classes, slots_within, workspace_row_bytes};
+use super::shape::{ShapeClass, SlotPart, SlotShape, classes, slots_within, workspace_row_bytes};
 use crate::tensors::{Buffer, Tensors};
 use llama_cpp_sys_2 as sys;
 use motley_model::{ModelSpec, Part};
@@ -273,7 +273,8 @@ fn widest_row(classes: &[ShapeClass]) -> usize {
     parts.map(|part| part.row.max(part.rows)).max().unwrap_or(0) as usize
 }
 
-/// As many stacks as [`STACK_SLOTS_MAX`] and the largest buffer make necessary, evenly filled.
+/// As many stacks as [`STACK_SLOTS_MAX`], the largest buffer and the device's kernels make
+/// necessary, evenly filled.
 fn stacks_of(
     device: &GpuDevice,
     shape: &SlotShape,
@@ -285,9 +286,33 @@ fn stacks_of(
     let largest = shape.parts.iter().map(|part| part.bytes).max().unwrap_or(1).max(1);
     let largest_bytes = device_limit.min(options.largest_tensor_bytes);
     let most = (largest_bytes / largest).clamp(1, STACK_SLOTS_MAX);
+    let most = computed_slots(device, shape, most);
     let count = u64::from(slots).div_ceil(most) as u32;
     let share = |index: u32| slots / count + u32::from(index < slots % count);
     (0..count).map(|index| Stack::new(device, shape, share(index))).collect()
+}
+
+/// How many slots of up to `most` the device's kernels take in one tensor: they may address less
+/// than a buffer holds (Vulkan's `maxStorageBufferRange`, 128 MiB on lavapipe).
+fn computed_slots(device: &GpuDevice, shape: &SlotShape, most: u64) -> u64 {
+    let weights = || shape.parts.iter().filter(|part| part.part == Part::Weight);
+    let halved = std::iter::successors(Some(most), |slots| (*slots > 1).then_some(slots / 2));
+    // A device that takes no size at all says so when a task is prepared.
+    halved
+        .clone()
+        .find(|&slots| weights().all(|part| is_computed(device, part, slots)))
+        .unwrap_or(most)
+}
+
+/// Whether the device multiplies with a stack of `slots` such matrices.
+fn is_computed(device: &GpuDevice, part: &SlotPart, slots: u64) -> bool {
+    let Some(holder) = Tensors::new(4) else { return false };
+    let ty = part.ty.id() as sys::ggml_type;
+    let stack = holder.tensor(ty, [part.row as i64, part.rows as i64, slots as i64]);
+    let row = holder.tensor(sys::GGML_TYPE_F32, [part.row as i64, 1, 1]);
+    let ids = holder.tensor(sys::GGML_TYPE_I32, [1, 1, 1]);
+    // SAFETY: tensors of the holder, which is live; the shapes are those of a multiplication.
+    unsafe { device.computes(sys::ggml_mul_mat_id(holder.raw(), stack, row, ids)) }
 }
 
 /// Gives each layer all stacks of its shape, beginning with its own part of them.

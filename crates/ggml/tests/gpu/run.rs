@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use xtask::synth::{Arch, Preset, Request};
 
-/// Fewer than llama.cpp wants before it moves dense work to a GPU (32).
 const PROMPT: std::ops::Range<i32> = 100..120;
 const DECODED: [i32; 3] = [7, 42, 9];
 
@@ -48,7 +47,8 @@ fn model_of(request: Request) -> Option<TestModel> {
     let mapped = MappedExperts::open(&spec, &files.paths).expect("it maps");
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     // Plain weights: rearranged ones have other last bits than the bytes of the file.
-    let options = ModelOptions { repack: false, gpu_layers: 0, gpu_experts: false };
+    let options =
+        ModelOptions { repack: false, gpus: Vec::new(), gpu_layers: 0, gpu_experts: false };
     let model = Model::load(runtime, Weights::Mapped(path), &options, &mut |_| true);
     Some(TestModel { spec, mapped, model: Arc::new(model.expect("it loads")) })
 }
