@@ -43,7 +43,8 @@ pub(crate) fn apply(
     let budget = Budget::of(spec, shape);
     let usage = match stands_in {
         true => {
-            DeviceUse::Experts { expert_bytes: u64::from(budget.experts / 2) * budget.slot_bytes }
+            let half = u64::from(budget.experts / 2) * budget.slot_bytes;
+            DeviceUse::Experts { expert_bytes: most_bytes.unwrap_or(half) }
         }
         false => {
             let device_bytes = device.budget_bytes(0).min(most_bytes.unwrap_or(u64::MAX));
@@ -109,4 +110,17 @@ fn find(runtime: &Runtime, wanted: &str) -> Result<Option<GpuDevice>> {
         bail!("no device is called `{wanted}`; --devices takes {there}, {STAND_IN}");
     };
     Ok(Some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_follows_the_name() {
+        assert_eq!(split("auto").unwrap(), ("auto", None));
+        assert_eq!(split("vulkan0=200M").unwrap(), ("vulkan0", Some(200 << 20)));
+        let error = split("vulkan0=much").unwrap_err().to_string();
+        assert!(error.starts_with("--devices vulkan0=much: "), "{error}");
+    }
 }
