@@ -30,8 +30,13 @@ impl TextStream {
                             return text;
                         }
                         Some(bad) => {
+                            let (there, told) = written(&self.pending[valid..]);
+                            if valid + there == self.pending.len() && there < told {
+                                self.pending.drain(..valid);
+                                return text;
+                            }
                             text.push(char::REPLACEMENT_CHARACTER);
-                            self.pending.drain(..valid + bad);
+                            self.pending.drain(..valid + there.max(bad));
                         }
                     }
                 }
@@ -41,8 +46,23 @@ impl TextStream {
 
     /// What is left when no more tokens come.
     pub fn finish(&mut self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+        let begun = !std::mem::take(&mut self.pending).is_empty();
+        if begun { char::REPLACEMENT_CHARACTER.into() } else { String::new() }
     }
+}
+
+/// How many bytes of one character are there, and how many its first byte tells. A character that
+/// is written wrongly (longer than needed, beyond Unicode) is one to llama.cpp's grammars, which
+/// count characters for `maxLength`; so it is one here.
+fn written(bytes: &[u8]) -> (usize, usize) {
+    let told = match bytes[0] {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xFF => 4,
+        _ => 1,
+    };
+    let follow = bytes[1..].iter().take(told - 1).take_while(|byte| **byte & 0xC0 == 0x80);
+    (1 + follow.count(), told)
 }
 
 #[cfg(test)]
@@ -64,5 +84,17 @@ mod tests {
         assert_eq!(stream.push(b"a\xFFb"), "a\u{FFFD}b");
         assert_eq!(stream.push(b"\xE2"), "");
         assert_eq!(stream.finish(), "\u{FFFD}");
+        assert_eq!(stream.finish(), "");
+    }
+
+    #[test]
+    fn a_character_written_wrongly_is_one() {
+        for wrong in [&b"\xF0\x8F\xBF\xBF"[..], b"\xF4\x90\x80\x80", b"\xE0\x9F\xBF", b"\xC0\xA1"] {
+            let mut stream = TextStream::default();
+            let mut text = stream.push(b"a");
+            wrong.iter().for_each(|byte| text += &stream.push(&[*byte]));
+            text += &stream.push(b"b");
+            assert_eq!(text + &stream.finish(), "a\u{FFFD}b", "{wrong:x?}");
+        }
     }
 }
