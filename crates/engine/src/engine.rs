@@ -13,10 +13,9 @@ use crate::routing::RoutingWatcher;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::streaming::{StreamingOptions, streaming};
 use crate::timeline::Timeline;
-use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
-    ReadCounts, Runtime, VirtualFile, Weights,
+    ReadCounts, Runtime, VirtualFile, Weights, gpu::GpuDevice,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
@@ -437,8 +436,7 @@ fn left_on_disk(role: Role) -> bool {
 /// would be ended by an assertion (ggml-backend.cpp). Such models stay as they are.
 fn may_rearrange(spec: &ModelSpec) -> bool {
     let amx = motley_ggml::cpu::built_features().iter().any(|name| name == "AMX_INT8");
-    let absorbed =
-        |name: &str| name.ends_with(".attn_k_b.weight") || name.ends_with(".attn_v_b.weight");
+    let absorbed = |name: &str| name.ends_with("_k_b.weight") || name.ends_with("_v_b.weight");
     let plain = |ty| matches!(ty, GgmlType::F32 | GgmlType::BF16);
     !amx || spec.tensors.iter().all(|tensor| !absorbed(&tensor.name) || plain(tensor.ty))
 }
