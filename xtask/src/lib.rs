@@ -11,11 +11,13 @@
 //! - [`cache`]: where models live.
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - [`venv`]: Python with packages from PyPI.
+//! - [`fixtures`]: all of these for tests, or a word why not.
 //! - [`output`]: files under construction and what is told of them.
 #![forbid(unsafe_code)]
 
 pub mod cache;
 pub mod capped;
+pub mod fixtures;
 pub mod gguf_source;
 pub mod load;
 pub mod output;

@@ -3,9 +3,10 @@
 
 use crate::args::{Global, LoadArgs, LoadingArg, SamplingArgs};
 use crate::devices;
+use crate::page::progress_target;
 use crate::planned::{self, Here, Wanted, everything};
 use anyhow::Result;
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use motley_calibrate::library;
 use motley_calibrate::tuning::{Subject, Threads, newest};
 use motley_engine::{
@@ -263,8 +264,7 @@ fn chosen(spec: &ModelSpec, place: &str, threads: u32) -> String {
 }
 
 fn progress_bar(quiet: bool) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("loading {wide_bar} {percent}%")
         .expect("the template is a constant");
-    ProgressBar::with_draw_target(Some(1000), target).with_style(style)
+    ProgressBar::with_draw_target(Some(1000), progress_target(quiet)).with_style(style)
 }

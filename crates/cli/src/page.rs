@@ -5,6 +5,7 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
     presets,
 };
+use indicatif::ProgressDrawTarget;
 use std::path::Path;
 
 /// Width of the table when the terminal does not say its own.
@@ -19,6 +20,11 @@ const MAX_TEXT_CHARS: usize = 70;
 /// Columns a page may take on this terminal.
 pub(crate) fn width_of(columns: Option<u16>) -> u16 {
     columns.unwrap_or(DEFAULT_WIDTH).min(MAX_WIDTH)
+}
+
+/// Where progress is drawn: on a terminal, unless a program reads the answer.
+pub(crate) fn progress_target(quiet: bool) -> ProgressDrawTarget {
+    if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
 }
 
 /// A label and what it says.

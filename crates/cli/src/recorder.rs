@@ -3,6 +3,7 @@
 //! Weights stay in llama.cpp's graph and never reach the seam, so a trace has ids only, best
 //! first; what learns from weights (MRS) then takes the chosen experts as equal.
 
+use crate::planned::model_name;
 use motley_engine::{Routed, RoutingWatcher};
 use motley_model::ModelSpec;
 use motley_trace::record::FORMAT_VERSION;
@@ -24,10 +25,9 @@ pub(crate) struct Counts {
 
 /// The header of a trace of this model.
 pub(crate) fn header(spec: &ModelSpec, path: &Path) -> TraceHeader {
-    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     TraceHeader {
         version: FORMAT_VERSION,
-        model: spec.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(stem),
+        model: model_name(spec, path),
         layers: spec.layers.len() as u16,
         experts: spec.experts as u16,
         k: spec.used as u16,

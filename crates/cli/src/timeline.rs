@@ -5,15 +5,12 @@ use crate::args::Run;
 use crate::recorder::header;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{Engine, Session};
-use motley_sim::beside::{hybrid_again, routing, telling_layer};
+use motley_sim::beside::{USUAL_FORESIGHT, hybrid_again, routing, telling_layer};
 use motley_sim::gantt::{Window, stacked};
 use motley_sim::rerun::Rerun;
 use motley_sim::spans::{RowNames, Spans, chrome_trace};
 use motley_trace::Trace;
 use std::path::Path;
-
-/// Part of the next layer's choices that the simulator foresees: what other systems report.
-const FORESEEN: f64 = 0.8;
 
 /// Whether `run` wants a timeline.
 pub(crate) fn is_wanted(run: &Run) -> bool {
@@ -56,7 +53,7 @@ pub(crate) fn write(run: &Run, engine: &Engine, session: &Session) -> Result<()>
 /// The same routing in virtual time.
 fn simulate(engine: &Engine, session: &Session, recorded: &Spans, trace: &Trace) -> Result<Spans> {
     if let Some(setup) = engine.hybrid().and_then(|device| device.setup()) {
-        return Ok(hybrid_again(recorded, trace, &setup, FORESEEN)?);
+        return Ok(hybrid_again(recorded, trace, &setup, USUAL_FORESIGHT)?);
     }
     let mut spans = Spans::default();
     Rerun::of(&engine.record(session))?.run(trace, Some(&mut spans))?;

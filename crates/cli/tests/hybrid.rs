@@ -6,17 +6,10 @@ mod support;
 
 use serde_json::Value;
 use support::motley;
-use xtask::synth::{Arch, Preset, Request};
+use xtask::synth::Arch;
 
 fn model() -> Option<String> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let path = xtask::synth::ensure_cached(&Request::of_preset(Preset::Test(Arch::Olmoe)));
-    Some(path.expect("the model can be made").to_str().expect("UTF-8").to_owned())
+    Some(support::synth(Arch::Olmoe)?.to_str().expect("UTF-8").to_owned())
 }
 
 fn text(args: &[&str]) -> String {

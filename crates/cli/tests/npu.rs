@@ -21,8 +21,7 @@ struct Files {
 }
 
 fn files() -> Option<Files> {
-    if std::env::var_os("ORT_DYLIB_PATH").is_none() {
-        eprintln!("passing over: ORT_DYLIB_PATH names no ONNX Runtime");
+    if !xtask::fixtures::has_onnx_runtime() {
         return None;
     }
     Some(Files {
@@ -66,13 +65,9 @@ fn pruning_is_told_from_spilling() {
 /// Weights in f32: beside others ggml rounds activations, and a near-tied router then takes
 /// another expert.
 fn floats() -> Option<PathBuf> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        assert!(std::env::var_os("MOTLEY_REQUIRE_MODELS").is_none(), "run `cargo xtask smollm2`");
-        return None;
-    }
     let preset = Request::of_preset(Preset::Test(Arch::Qwen3moe));
     let request = Request { quant: GgmlType::F32, ..preset };
-    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
+    support::synth_request(&request)
 }
 
 #[test]

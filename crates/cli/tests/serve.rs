@@ -7,7 +7,7 @@ mod support;
 use motley_plan::budget::{Budget, SessionShape};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use support::server::{Server, continuation, count, post, split, streamed, until};
 use xtask::synth::Arch;
@@ -21,7 +21,7 @@ const PROMPTS: [&str; 4] = [
 
 #[test]
 fn concurrent_greedy_answers_equal_those_of_run() {
-    let Some(model) = upcycled() else { return };
+    let Some(model) = support::upcycled() else { return };
     let server = Server::start(&model, &["--exact", "--streams", "4", "--context", "2048"]);
     let told: Vec<String> = std::thread::scope(|scope| {
         let ask = |prompt: &'static str| {
@@ -211,12 +211,6 @@ fn run(model: &Path, prompt: &str) -> String {
     let output = support::motley(&args);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     report["text"].as_str().expect("text").to_owned()
-}
-
-fn upcycled() -> Option<PathBuf> {
-    let dense = support::smollm2()?;
-    let request = xtask::upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
-    Some(xtask::upcycle::ensure_cached(&dense, &request).expect("the model can be made"))
 }
 
 /// xorshift64: the same moments every time.

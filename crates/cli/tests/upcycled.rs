@@ -57,10 +57,7 @@ fn check(bare: support::Way, ways: &[support::Way]) {
 }
 
 fn models() -> Option<(PathBuf, PathBuf)> {
-    let dense = support::smollm2()?;
-    let request = xtask::upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
-    let moe = xtask::upcycle::ensure_cached(&dense, &request).expect("the model can be made");
-    Some((dense, moe))
+    Some((support::smollm2()?, support::upcycled()?))
 }
 
 fn tokens(model: &Path, prompt: &str) -> Vec<Value> {

@@ -193,7 +193,7 @@ mod tests {
         Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions,
     };
     use std::sync::{Arc, Mutex};
-    use xtask::synth::{Arch, Preset, Request};
+    use xtask::synth::Arch;
 
     #[test]
     fn the_highest_are_chosen() {
@@ -242,14 +242,7 @@ mod tests {
     }
 
     fn routers_agree(arch: Arch) {
-        if !xtask::smollm2::path().is_ok_and(|path| path.exists()) {
-            let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-            assert!(!required, "run `cargo xtask smollm2`");
-            eprintln!("passing over: run `cargo xtask smollm2`");
-            return;
-        }
-        let request = Request::of_preset(Preset::Test(arch));
-        let path = xtask::synth::ensure_cached(&request).expect("the model can be made");
+        let Some(path) = xtask::fixtures::synthetic(arch) else { return };
         let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
         let options = EngineOptions { threads: Some(1), ..EngineOptions::default() };
         let engine = Engine::load(runtime, &path, &options, &mut |_| true).expect("it loads");

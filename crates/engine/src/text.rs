@@ -23,22 +23,14 @@ impl TextStream {
                     text.push_str(
                         std::str::from_utf8(&self.pending[..valid]).expect("just checked"),
                     );
-                    match error.error_len() {
-                        // The end of a character is still to come.
-                        None => {
-                            self.pending.drain(..valid);
-                            return text;
-                        }
-                        Some(bad) => {
-                            let (there, told) = written(&self.pending[valid..]);
-                            if valid + there == self.pending.len() && there < told {
-                                self.pending.drain(..valid);
-                                return text;
-                            }
-                            text.push(char::REPLACEMENT_CHARACTER);
-                            self.pending.drain(..valid + there.max(bad));
-                        }
+                    let (there, told) = written(&self.pending[valid..]);
+                    // The end of a character is still to come.
+                    if there < told && valid + there == self.pending.len() {
+                        self.pending.drain(..valid);
+                        return text;
                     }
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    self.pending.drain(..valid + there);
                 }
             }
         }

@@ -22,15 +22,7 @@ const PROMPTS: [&str; 6] = [
 
 /// SmolLM2 as a mixture of experts.
 fn engine() -> Option<Arc<Engine>> {
-    let dense = xtask::smollm2::path().ok()?;
-    if !dense.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let request = xtask::upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
-    let model = xtask::upcycle::ensure_cached(&dense, &request).expect("the model can be made");
+    let model = xtask::fixtures::upcycled()?;
     let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Some(Arc::new(Engine::load(runtime, &model, &options, &mut |_| true).expect("it loads")))

@@ -7,7 +7,8 @@ use motley_engine::{
 };
 use motley_plan::budget::Budget;
 use std::path::{Path, PathBuf};
-use xtask::synth::{Arch, Preset, Request};
+use xtask::fixtures::synthetic;
+use xtask::synth::Arch;
 
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
@@ -17,14 +18,7 @@ const SHAPE: SessionOptions = SessionOptions {
 };
 
 fn model() -> Option<PathBuf> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let request = Request::of_preset(Preset::Test(Arch::Qwen3moe));
-    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
+    synthetic(Arch::Qwen3moe)
 }
 
 /// The model with room for a few experts.

@@ -10,8 +10,9 @@ use motley_engine::{
 use motley_plan::budget::{Budget, SessionShape};
 use motley_sched::strategy::StrategyChoice;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use xtask::synth::{Arch, Preset, Request};
+use std::path::Path;
+use xtask::fixtures::{synthetic, trained};
+use xtask::synth::Arch;
 
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
@@ -23,29 +24,6 @@ const SHAPE: SessionOptions = SessionOptions {
 const TOKENS: usize = 64;
 /// Experts on the device, of all.
 const SHARES: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
-
-fn synthetic(arch: Arch) -> Option<PathBuf> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let request = Request::of_preset(Preset::Test(arch));
-    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
-}
-
-/// The trained model, with experts of several quantisations.
-fn trained() -> Option<PathBuf> {
-    let shared = std::env::var_os("MOTLEY_SHARED").map(PathBuf::from);
-    let shared =
-        shared.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let path = shared.join("data/tiny-wiki-moe/tiny-wiki-moe-q4_k_m.gguf");
-    if !path.exists() {
-        eprintln!("passing over: no {}", path.display());
-    }
-    path.exists().then_some(path)
-}
 
 /// How one model is run.
 #[derive(Clone, Copy)]
@@ -132,7 +110,7 @@ fn every_architecture_says_the_same_at_every_share() {
 
 #[test]
 fn the_trained_model_says_the_same_and_uses_the_device() {
-    let Some(path) = trained() else { return };
+    let Some(path) = trained("q4_k_m") else { return };
     let (expected, _) = said(&path, None);
     for share in SHARES {
         let prefetch = PrefetchChoice::NextLayerRefill;

@@ -7,41 +7,17 @@ use motley_engine::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
 use motley_model::gguf::GgmlType;
 use std::path::{Path, PathBuf};
+use xtask::fixtures::{has_onnx_runtime, synthetic_of, trained};
 use xtask::synth::{Arch, Preset, Request};
 
 /// Largest difference of any logit, f32 graphs against ggml's kernels.
 const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;
 const TOKENS: usize = 256;
 
-fn ready() -> bool {
-    let ready = std::env::var_os("ORT_DYLIB_PATH").is_some();
-    if !ready {
-        eprintln!("passing over: ORT_DYLIB_PATH names no ONNX Runtime");
-    }
-    ready
-}
-
-fn tiny_wiki() -> Option<PathBuf> {
-    let folder = std::env::var_os("MOTLEY_SHARED")
-        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
-    let file = folder.join("data/tiny-wiki-moe/tiny-wiki-moe-f16.gguf");
-    if !file.exists() {
-        eprintln!("passing over: {} is not there", file.display());
-    }
-    file.exists().then_some(file)
-}
-
-fn synth(arch: Arch) -> Option<PathBuf> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    // Floats: ggml rounds activations to eight bits beside quantised weights, the graphs
-    // do not, and that alone moves logits by more than is allowed here.
-    let request = Request { quant: GgmlType::F32, ..Request::of_preset(Preset::Test(arch)) };
-    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
+/// Floats: ggml rounds activations to eight bits beside quantised weights, the graphs do not, and
+/// that alone moves logits by more than is allowed here.
+fn floats(arch: Arch) -> Option<PathBuf> {
+    synthetic_of(&Request { quant: GgmlType::F32, ..Request::of_preset(Preset::Test(arch)) })
 }
 
 fn engine(model: &Path) -> Engine {
@@ -92,25 +68,25 @@ fn spill_equals_the_cpu(model: &Path) {
 
 #[test]
 fn spill_equals_the_cpu_on_the_trained_model() {
-    let Some(model) = tiny_wiki().filter(|_| ready()) else { return };
+    let Some(model) = trained("f16").filter(|_| has_onnx_runtime()) else { return };
     spill_equals_the_cpu(&model);
 }
 
 #[test]
 fn spill_equals_the_cpu_on_a_made_model() {
-    let Some(model) = synth(Arch::Qwen3moe).filter(|_| ready()) else { return };
+    let Some(model) = floats(Arch::Qwen3moe).filter(|_| has_onnx_runtime()) else { return };
     spill_equals_the_cpu(&model);
 }
 
 #[test]
 fn clamped_and_biased_experts_too() {
-    let Some(model) = synth(Arch::GptOss).filter(|_| ready()) else { return };
+    let Some(model) = floats(Arch::GptOss).filter(|_| has_onnx_runtime()) else { return };
     spill_equals_the_cpu(&model);
 }
 
 #[test]
 fn pruning_drops_what_it_counts_and_padding_pads() {
-    let Some(model) = synth(Arch::Qwen3moe).filter(|_| ready()) else { return };
+    let Some(model) = floats(Arch::Qwen3moe).filter(|_| has_onnx_runtime()) else { return };
     let mut engine = engine(&model);
     let expected = logits(&engine);
     let (found, figures) = with_npu(&mut engine, |npu| npu.overflow = NpuOverflow::Prune);

@@ -10,9 +10,10 @@ mod support;
 use motley_engine::npu::{NpuOptions, NpuOverflow, even_profile};
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
 use motley_model::gguf::{GgmlType, TensorInfo};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use support::as_floats;
-use xtask::synth::{Arch, Preset, Request};
+use xtask::fixtures::{has_onnx_runtime, synthetic, trained};
+use xtask::synth::Arch;
 
 /// Largest difference of any logit between the graphs and the float computation.
 const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;
@@ -92,55 +93,26 @@ fn the_graphs_are_the_floats(model: &Path) {
     assert!(cpu.0 > LEAST_FACTOR * graphs.0, "{cpu:?} is ggml's, {graphs:?} the graphs'");
 }
 
-fn ready() -> bool {
-    let ready = std::env::var_os("ORT_DYLIB_PATH").is_some();
-    if !ready {
-        eprintln!("passing over: ORT_DYLIB_PATH names no ONNX Runtime");
-    }
-    ready
-}
-
-fn synth(arch: Arch) -> Option<PathBuf> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let request = Request::of_preset(Preset::Test(arch));
-    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
-}
-
-fn tiny_wiki(kind: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("MOTLEY_SHARED")
-        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
-    let file = folder.join(format!("data/tiny-wiki-moe/tiny-wiki-moe-{kind}.gguf"));
-    if !file.exists() {
-        eprintln!("passing over: {} is not there", file.display());
-    }
-    file.exists().then_some(file)
-}
-
 #[test]
 fn q4_0() {
-    let Some(model) = synth(Arch::Qwen3moe).filter(|_| ready()) else { return };
+    let Some(model) = synthetic(Arch::Qwen3moe).filter(|_| has_onnx_runtime()) else { return };
     the_graphs_are_the_floats(&model);
 }
 
 #[test]
 fn mxfp4_clamped_and_biased() {
-    let Some(model) = synth(Arch::GptOss).filter(|_| ready()) else { return };
+    let Some(model) = synthetic(Arch::GptOss).filter(|_| has_onnx_runtime()) else { return };
     the_graphs_are_the_floats(&model);
 }
 
 #[test]
 fn q8_0_of_the_trained_model() {
-    let Some(model) = tiny_wiki("q8_0").filter(|_| ready()) else { return };
+    let Some(model) = trained("q8_0").filter(|_| has_onnx_runtime()) else { return };
     the_graphs_are_the_floats(&model);
 }
 
 #[test]
 fn q4_k_of_the_trained_model() {
-    let Some(model) = tiny_wiki("q4_k_m").filter(|_| ready()) else { return };
+    let Some(model) = trained("q4_k_m").filter(|_| has_onnx_runtime()) else { return };
     the_graphs_are_the_floats(&model);
 }

@@ -7,17 +7,10 @@ use motley_engine::{
 use motley_ggml::DecodeError;
 use motley_plan::cores::{Aecs, Objective};
 use std::ops::ControlFlow;
-use xtask::synth::{Arch, Preset, Request};
+use xtask::synth::Arch;
 
 fn engine() -> Option<Engine> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let request = Request::of_preset(Preset::Test(Arch::Qwen3moe));
-    let model = xtask::synth::ensure_cached(&request).expect("the model can be made");
+    let model = xtask::fixtures::synthetic(Arch::Qwen3moe)?;
     let options = EngineOptions { threads: Some(1), ..EngineOptions::default() };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Some(Engine::load(runtime, &model, &options, &mut |_| true).expect("the model loads"))

@@ -4,7 +4,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use motley_engine::SubmitError;
 use serde::Serialize;
-use utoipa::ToSchema;
+use std::collections::BTreeMap;
+use utoipa::openapi::{self, Content, Ref, RefOr, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema};
 
 /// Seconds after which a refused client may try again.
 const RETRY_AFTER_S: u32 = 1;
@@ -36,6 +38,31 @@ pub struct ErrorFields {
     pub param: Option<&'static str>,
     /// For programs.
     pub code: Option<&'static str>,
+}
+
+/// How a request for text may be refused, for the description of the API.
+pub(crate) struct Refusals;
+
+impl IntoResponses for Refusals {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        let all = [
+            ("400", "A field is wrong"),
+            ("401", "The key is wrong"),
+            ("403", "The host is not this server"),
+            ("404", "Another model is served"),
+            ("408", "The body took too long"),
+            ("413", "The body is too large"),
+            ("415", "The body is not JSON"),
+            ("429", "The queue is full"),
+            ("503", "The server is shutting down"),
+        ];
+        let body = Content::new(Some(Ref::from_schema_name(ErrorBody::name())));
+        let response = |told: &str| {
+            let told = ResponseBuilder::new().description(told);
+            told.content("application/json", body.clone()).build().into()
+        };
+        all.map(|(status, told)| (status.to_owned(), response(told))).into()
+    }
 }
 
 impl ApiError {

@@ -16,6 +16,9 @@ use crate::world::{DenseCost, Truth, World};
 
 /// Layers looked ahead, as the engine does.
 const FORESIGHT_LAYERS: u16 = 1;
+/// Part of the next layer's choices that is foreseen where no run told it: what other systems
+/// report.
+pub const USUAL_FORESIGHT: f64 = 0.8;
 /// Tokens among which the layer to draw is looked for.
 const MOST_TRIED: usize = 64;
 

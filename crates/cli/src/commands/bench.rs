@@ -8,9 +8,10 @@ use crate::args::{Bench, Global, LoadingArg};
 use crate::commands::crowd;
 use crate::commands::worker::{Job, Outcome};
 use crate::npu;
+use crate::page::progress_target;
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -225,10 +226,10 @@ pub(crate) fn load_average() -> Option<f64> {
 }
 
 fn progress(quiet: bool, pairs: u32) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("pair {pos}/{len} {wide_bar} {eta} left")
         .expect("the template is a constant");
-    let bar = ProgressBar::with_draw_target(Some(pairs.into()), target).with_style(style);
+    let bar =
+        ProgressBar::with_draw_target(Some(pairs.into()), progress_target(quiet)).with_style(style);
     bar.tick();
     bar
 }

@@ -4,11 +4,12 @@
 use crate::args::{Global, Predict};
 use crate::commands::bench::{Spread, child, rate};
 use crate::commands::worker::Job;
-use crate::page::{align_right, bytes, file_name, table, width_of};
+use crate::page::{align_right, bytes, file_name, progress_target, table, width_of};
 use crate::planned::{Wanted, everything, expected};
 use anyhow::{Context, Result};
 use comfy_table::presets;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
+use motley_engine::eval::tasks::read_text;
 use motley_model::ModelSpec;
 use motley_plan::{Plan, SessionShape};
 use serde::Serialize;
@@ -20,10 +21,15 @@ const CHUNK_TOKENS: u32 = 512;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Result<()> {
+    let text = args.text.as_deref().map(read_text).transpose()?;
     let budgets = || std::iter::once(None).chain(args.budgets.iter().copied().map(Some));
     let pairs = args.models.iter().flat_map(|model| budgets().map(move |budget| (model, budget)));
     let mut cases = pairs
-        .map(|(model, budget)| Case::new(global, args, model, budget))
+        .map(|(model, budget)| {
+            let mut case = Case::new(global, args, model, budget)?;
+            case.job.text.clone_from(&text);
+            Ok(case)
+        })
         .collect::<Result<Vec<_>>>()?;
     let bar = bar(global.json, u64::from(args.rounds) * cases.len() as u64);
     for _ in 0..args.rounds {
@@ -72,7 +78,6 @@ impl Case {
             threads: global.threads,
             context: context_tokens,
             chunk: CHUNK_TOKENS,
-            text: args.text.as_ref().map(std::fs::read_to_string).transpose()?,
             prefill: args.prefill,
             decode: args.decode,
             repeat: 1,
@@ -110,8 +115,7 @@ impl Case {
 }
 
 fn bar(quiet: bool, runs: u64) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    ProgressBar::with_draw_target(Some(runs), target)
+    ProgressBar::with_draw_target(Some(runs), progress_target(quiet))
 }
 
 #[derive(Debug, Serialize)]

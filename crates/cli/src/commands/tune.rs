@@ -3,10 +3,10 @@
 
 use crate::args::{Global, Tune, TuneGoal};
 use crate::load::{load, session_options, subject};
-use crate::page::{Fact, align_right, facts, table, width_of};
+use crate::page::{Fact, align_right, facts, progress_target, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::library;
 use motley_calibrate::tuning::{Candidate, TUNING_VERSION, Threads, Tuning, save};
 use motley_engine::{MachineCores, Runtime, Seam, ThreadSet, Tuned, tune};
@@ -128,8 +128,7 @@ fn render(tuned: &Tuned, cores: &MachineCores, path: Option<&PathBuf>, width: u1
 
 /// Drawn on a terminal only.
 fn spinner(quiet: bool) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style =
         ProgressStyle::with_template("{spinner} {msg}").expect("the template is a constant");
-    ProgressBar::with_draw_target(None, target).with_style(style)
+    ProgressBar::with_draw_target(None, progress_target(quiet)).with_style(style)
 }

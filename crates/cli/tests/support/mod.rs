@@ -1,15 +1,18 @@
 //! What the tests of the `motley` binary share: models, and runs of one engine in
 //! a process of its own (`motley worker`).
 
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
 pub(crate) mod server;
 
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use xtask::synth::{Arch, Preset, Request};
+
+pub(crate) use xtask::fixtures::{
+    dense as smollm2, python, shared, synthetic as synth, synthetic_of as synth_request, upcycled,
+};
 
 /// Which engine runs, and where its expert weights live.
 #[derive(Debug, Clone, Copy)]
@@ -91,43 +94,4 @@ pub(crate) fn work_with_logits(mut job: Value) -> (Value, Vec<u8>) {
     job["logits"] = json!(file.path());
     let outcome = work(&job);
     (outcome, std::fs::read(file.path()).expect("the worker wrote its logits"))
-}
-
-/// The small model of `arch`, made when it is not there yet. `None` when the
-/// tokenizer it is made from is absent: then the test says so and passes over.
-pub(crate) fn synth(arch: Arch) -> Option<PathBuf> {
-    synth_request(&Request::of_preset(Preset::Test(arch)))
-}
-
-/// As [`synth`], for any request.
-pub(crate) fn synth_request(request: &Request) -> Option<PathBuf> {
-    smollm2()?;
-    Some(xtask::synth::ensure_cached(request).expect("the model can be made"))
-}
-
-/// SmolLM2 as fetched by `cargo xtask smollm2`.
-pub(crate) fn smollm2() -> Option<PathBuf> {
-    present(xtask::smollm2::path().ok()?, "run `cargo xtask smollm2`")
-}
-
-/// A file of the data folder beside the project.
-pub(crate) fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("MOTLEY_SHARED")
-        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
-    let file = folder.join("data").join(name);
-    if file.exists() {
-        return Some(file);
-    }
-    eprintln!("passing over: {} is not there", file.display());
-    None
-}
-
-fn present(path: PathBuf, hint: &str) -> Option<PathBuf> {
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-    assert!(!required, "{} is not there: {hint}", path.display());
-    eprintln!("passing over: {} is not there: {hint}", path.display());
-    None
 }

@@ -12,11 +12,12 @@ mod run;
 #[path = "../support/mod.rs"]
 mod support;
 
-use models::{Floats, Subject, synthetic, trained, upcycled};
+use models::{Floats, Subject};
 use motley_engine::{GpuDevice, PrefetchChoice, Runtime, Seam, gpu_devices};
 use motley_sched::strategy::StrategyChoice;
 use run::{Apart, Course, Usage, Way, beside};
 use std::path::PathBuf;
+use xtask::fixtures::{synthetic, trained, upcycled};
 use xtask::synth::Arch;
 
 /// Tokens compared.

@@ -5,7 +5,6 @@ use crate::run::{Apart, Course, again_on_cpu, on_cpu};
 use crate::support::as_floats;
 use motley_model::gguf::GgmlType;
 use std::path::{Path, PathBuf};
-use xtask::synth::{Arch, Preset, Request};
 
 /// A model and the CPU's answer.
 pub(crate) struct Subject {
@@ -47,39 +46,4 @@ impl Floats {
         let all = Subject { name: format!("{stem}-floats"), path: all, cpu };
         Self { quantised_experts, all, rounding, _folder: folder }
     }
-}
-
-/// A small model of this architecture; `None` when it cannot be made here.
-pub(crate) fn synthetic(arch: Arch) -> Option<PathBuf> {
-    dense()?;
-    let request = Request::of_preset(Preset::Test(arch));
-    Some(xtask::synth::ensure_cached(&request).expect("the model can be made"))
-}
-
-/// SmolLM2 with sixteen permuted copies of its own feed-forward networks as experts.
-pub(crate) fn upcycled() -> Option<PathBuf> {
-    let request = xtask::upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
-    let path = xtask::upcycle::ensure_cached(&dense()?, &request);
-    Some(path.expect("the model can be made"))
-}
-
-/// The trained model in one of its quantisations.
-pub(crate) fn trained(kind: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("MOTLEY_SHARED")
-        .map_or_else(|| xtask::workspace_root().join("../shared"), PathBuf::from);
-    let path = shared.join(format!("data/tiny-wiki-moe/tiny-wiki-moe-{kind}.gguf"));
-    if !path.exists() {
-        eprintln!("passing over: no {}", path.display());
-    }
-    path.exists().then_some(path)
-}
-
-fn dense() -> Option<PathBuf> {
-    let path = xtask::smollm2::path().ok().filter(|path| path.exists());
-    if path.is_none() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-    }
-    path
 }

@@ -36,13 +36,7 @@ pub(crate) fn f32_model(arch: Arch) -> Option<TestModel> {
 }
 
 fn model_of(request: Request) -> Option<TestModel> {
-    if !xtask::smollm2::path().ok()?.exists() {
-        let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
-        assert!(!required, "run `cargo xtask smollm2`");
-        eprintln!("passing over: run `cargo xtask smollm2`");
-        return None;
-    }
-    let path = xtask::synth::ensure_cached(&request).expect("the model can be made");
+    let path = xtask::fixtures::synthetic_of(&request)?;
     let (spec, files) = ModelSpec::open(&path).expect("it reads");
     let mapped = MappedExperts::open(&spec, &files.paths).expect("it maps");
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");

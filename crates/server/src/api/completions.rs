@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::asking;
 use crate::body::read_json;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, Refusals};
 use crate::serve::unix_s;
 use crate::telling::{CompletionTeller, answer};
 use crate::wire::{CompletionAnswer, CompletionRequest};
@@ -21,15 +21,7 @@ use std::time::Instant;
     request_body = CompletionRequest,
     responses(
         (status = 200, content((CompletionAnswer = "application/json"), (String = "text/event-stream"))),
-        (status = 400, body = ErrorBody, description = "A field is wrong"),
-        (status = 401, body = ErrorBody, description = "The key is wrong"),
-        (status = 403, body = ErrorBody, description = "The host is not this server"),
-        (status = 404, body = ErrorBody, description = "Another model is served"),
-        (status = 408, body = ErrorBody, description = "The body took too long"),
-        (status = 413, body = ErrorBody, description = "The body is too large"),
-        (status = 415, body = ErrorBody, description = "The body is not JSON"),
-        (status = 429, body = ErrorBody, description = "The queue is full"),
-        (status = 503, body = ErrorBody, description = "The server is shutting down"),
+        Refusals,
     ),
 )]
 pub(crate) async fn complete(

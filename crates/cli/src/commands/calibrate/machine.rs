@@ -2,10 +2,10 @@
 
 use super::new_file;
 use crate::args::{Calibrate, Global};
-use crate::page::{Fact, align_right, facts, percent, table, width_of};
+use crate::page::{Fact, align_right, facts, percent, progress_target, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::measure::{Kind, Wanted, measure};
 use motley_cost::calibration::{Calibration, ExpertCost, WeightLayout};
 use motley_engine::{Runtime, Seam};
@@ -71,10 +71,9 @@ fn kinds(model: &Path) -> Result<Vec<Kind>> {
 
 /// Drawn on a terminal only.
 fn progress_bar(quiet: bool) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("{wide_bar} {percent}% {msg}")
         .expect("the template is a constant");
-    ProgressBar::with_draw_target(Some(1000), target).with_style(style)
+    ProgressBar::with_draw_target(Some(1000), progress_target(quiet)).with_style(style)
 }
 
 fn render(measured: &Calibration, path: &Path, width: u16) -> String {

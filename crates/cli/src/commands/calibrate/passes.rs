@@ -5,9 +5,10 @@ use crate::args::{Calibrate, Global};
 use crate::commands::bench::child;
 use crate::commands::worker::Job;
 use crate::load::{Residence, session_options};
+use crate::page::progress_target;
 use crate::planned::Here;
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use motley_cost::calibration::WeightLayout;
 use motley_engine::{Loading, SessionOptions, machine_memory};
 use motley_model::ModelSpec;
@@ -116,9 +117,8 @@ fn costs(
 }
 
 fn spinner(quiet: bool) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::new_spinner();
-    bar.set_draw_target(target);
+    bar.set_draw_target(progress_target(quiet));
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

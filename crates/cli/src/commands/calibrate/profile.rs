@@ -5,18 +5,17 @@ use super::{new_file, passes};
 use crate::args::{Calibrate, Global};
 use crate::load::{load, session_options};
 use crate::page::{Fact, facts, percent, width_of};
-use crate::planned::{PROFILES, model_name, profile_stem};
+use crate::planned::{PROFILES, profile_stem};
+use crate::recorder::header;
 use anyhow::{Context, Result, bail, ensure};
 use motley_engine::{
     Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session, SessionOptions,
 };
-use motley_model::ModelSpec;
 use motley_profile::profile::imbalance;
 use motley_profile::{Held, Origin, Overlap, Profile, ProfileBuilder, overlap_at};
 use motley_sched::cache::PolicyChoice;
 use motley_sim::curves::policy_curve;
 use motley_sim::holdout::Layout;
-use motley_trace::record::FORMAT_VERSION;
 use motley_trace::{Phase, Trace, TraceHeader, Visit};
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
@@ -100,16 +99,6 @@ fn read_text(
         }
     }
     Ok(())
-}
-
-fn header(spec: &ModelSpec, path: &Path) -> TraceHeader {
-    TraceHeader {
-        version: FORMAT_VERSION,
-        model: model_name(spec, path),
-        layers: spec.layers.len() as u16,
-        experts: spec.experts as u16,
-        k: spec.used as u16,
-    }
 }
 
 /// `2026-01-31T12:00:00Z`.

@@ -9,8 +9,9 @@ mod setting;
 use crate::args::{Eval, Global};
 use crate::load::{load, session_options};
 use crate::npu::attach;
+use crate::page::progress_target;
 use anyhow::{Context, Result, ensure};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::eval::tasks::{Pick, read_questions, read_text};
 use motley_engine::eval::{
     Answers, ChoiceSettings, Perplexity, Question, Task, Windows, answer_all,
@@ -132,8 +133,7 @@ fn questions_answered(
 }
 
 fn progress(setting: &Setting, what: &str, count: usize) -> ProgressBar {
-    let hidden = setting.global.json;
-    let target = if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let target = progress_target(setting.global.json);
     let template = format!("{}: {what} {{pos}}/{{len}} {{wide_bar}} {{eta}}", setting.name);
     let style =
         ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());

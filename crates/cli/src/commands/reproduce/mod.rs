@@ -7,10 +7,10 @@
 use crate::args::{Global, Reproduce, SourceArg};
 use crate::commands::sim::read_trace;
 use crate::npu;
-use crate::page::{align_right, table, width_of};
+use crate::page::{align_right, progress_target, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use motley_sim::reproduce::machines::{ASSUMED, Pairs, Row, rows};
 use motley_sim::reproduce::{Assumed, Document, Figure, Source, machines as compared};
 use motley_trace::Trace;
@@ -150,8 +150,7 @@ fn figures(source: Source, figures: &[Figure], width: u16) -> String {
 }
 
 fn spinner(quiet: bool, source: Source, quick: bool) -> ProgressBar {
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(None, target);
+    let bar = ProgressBar::with_draw_target(None, progress_target(quiet));
     let what = if quick { "simulating" } else { "sweeping every assumption, a minute or two" };
     bar.set_message(format!("{}: {what}", source.name()));
     bar.enable_steady_tick(Duration::from_millis(120));

@@ -1,0 +1,76 @@
+//! What tests run on, or `None` and a word why not: models made once, data beside the project,
+//! Python with packages. With `MOTLEY_REQUIRE_MODELS` or `MOTLEY_REQUIRE_CLIENTS` set, as in CI,
+//! what cannot be had fails the test.
+
+use crate::synth::{Arch, Preset, Request, ensure_cached};
+use crate::{smollm2, upcycle, venv, workspace_root};
+use std::path::PathBuf;
+
+/// The small model of `arch`, made when it is not there yet. `None` when the tokenizer it is made
+/// from is absent.
+pub fn synthetic(arch: Arch) -> Option<PathBuf> {
+    synthetic_of(&Request::of_preset(Preset::Test(arch)))
+}
+
+/// As [`synthetic`], for any request.
+pub fn synthetic_of(request: &Request) -> Option<PathBuf> {
+    dense()?;
+    Some(ensure_cached(request).expect("the model can be made"))
+}
+
+/// SmolLM2 with sixteen permuted copies of its own feed-forward networks as experts.
+pub fn upcycled() -> Option<PathBuf> {
+    let request = upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
+    Some(upcycle::ensure_cached(&dense()?, &request).expect("the model can be made"))
+}
+
+/// SmolLM2 as fetched by `cargo xtask smollm2`.
+pub fn dense() -> Option<PathBuf> {
+    let path = smollm2::path().ok()?;
+    if path.exists() {
+        return Some(path);
+    }
+    let required = std::env::var_os("MOTLEY_REQUIRE_MODELS").is_some();
+    assert!(!required, "{} is not there: run `cargo xtask smollm2`", path.display());
+    eprintln!("passing over: {} is not there: run `cargo xtask smollm2`", path.display());
+    None
+}
+
+/// The trained small model in one of its quantisations.
+pub fn trained(kind: &str) -> Option<PathBuf> {
+    shared(&format!("tiny-wiki-moe/tiny-wiki-moe-{kind}.gguf"))
+}
+
+/// A file of the data folder beside the project.
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("MOTLEY_SHARED")
+        .map_or_else(|| workspace_root().join("../shared"), PathBuf::from);
+    let file = folder.join("data").join(name);
+    if !file.exists() {
+        eprintln!("passing over: {} is not there", file.display());
+    }
+    file.exists().then_some(file)
+}
+
+/// Python of the environment `name` with `packages`; made when it is not there. `None` without
+/// Python or network.
+pub fn python(name: &str, packages: &[&str], imports: &str) -> Option<PathBuf> {
+    match venv::python(name, packages, imports) {
+        Ok(python) => Some(python),
+        Err(error) => {
+            let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+            assert!(!required, "{error:#}");
+            eprintln!("passing over: {error:#}");
+            None
+        }
+    }
+}
+
+/// Whether ONNX Runtime is named.
+pub fn has_onnx_runtime() -> bool {
+    let ready = std::env::var_os("ORT_DYLIB_PATH").is_some();
+    if !ready {
+        eprintln!("passing over: ORT_DYLIB_PATH names no ONNX Runtime");
+    }
+    ready
+}
