@@ -18,9 +18,9 @@ pub fn synthetic_of(request: &Request) -> Option<PathBuf> {
     Some(ensure_cached(request).expect("the model can be made"))
 }
 
-/// SmolLM2 with sixteen permuted copies of its own feed-forward networks as experts.
-pub fn upcycled() -> Option<PathBuf> {
-    let request = upcycle::Request { experts: 16, topk: 4, block: 32, seed: 0 };
+/// SmolLM2 with permuted copies of its own feed-forward networks as experts, some for each token.
+pub fn upcycled(experts: u64, topk: u64) -> Option<PathBuf> {
+    let request = upcycle::Request { experts, topk, block: 32, seed: 0 };
     Some(upcycle::ensure_cached(&dense()?, &request).expect("the model can be made"))
 }
 

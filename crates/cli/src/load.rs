@@ -221,8 +221,12 @@ pub(crate) fn load(
     bar.finish_and_clear();
     let engine = engine?;
     if !global.json {
-        let why = device.as_ref().unwrap_or(&residence.why);
-        let line = chosen(engine.spec(), why, engine.threads());
+        let why = match (device, residence.loading) {
+            (Some(device), Loading::OnDemand) => format!("{}; {device}", residence.why),
+            (Some(device), Loading::Mapped) => device,
+            (None, _) => residence.why.clone(),
+        };
+        let line = chosen(engine.spec(), &why, engine.threads());
         eprintln!("motley: {line}{}", expectation(model, &spec, load, global, &residence));
         if let Some(hint) = unused_cpu_level() {
             eprintln!("motley: {hint}");

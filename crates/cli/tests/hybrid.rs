@@ -61,6 +61,16 @@ fn the_stand_in_says_what_the_cpu_says_and_draws_every_lane() {
 }
 
 #[test]
+fn several_devices_of_different_size_say_the_same() {
+    let Some(model) = model() else { return };
+    let run = ["run", &model, "-p", "Once upon a time", "-n", "24", "--exact", "--threads", "1"];
+    let run = [&run[..], &["--no-record"]].concat();
+    let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
+    let devices = ["--devices", "stand-in=4M, stand-in=2M"];
+    assert_eq!(text(&[&run[..], &devices].concat()), alone);
+}
+
+#[test]
 fn a_run_with_nothing_to_draw_says_so_before_it_answers() {
     let Some(model) = model() else { return };
     let folder = tempfile::tempdir().expect("a folder");

@@ -21,7 +21,7 @@ const PROMPTS: [&str; 4] = [
 
 #[test]
 fn concurrent_greedy_answers_equal_those_of_run() {
-    let Some(model) = support::upcycled() else { return };
+    let Some(model) = support::upcycled(16, 4) else { return };
     let server = Server::start(&model, &["--exact", "--streams", "4", "--context", "2048"]);
     let told: Vec<String> = std::thread::scope(|scope| {
         let ask = |prompt: &'static str| {

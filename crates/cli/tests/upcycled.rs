@@ -57,7 +57,7 @@ fn check(bare: support::Way, ways: &[support::Way]) {
 }
 
 fn models() -> Option<(PathBuf, PathBuf)> {
-    Some((support::smollm2()?, support::upcycled()?))
+    Some((support::smollm2()?, support::upcycled(16, 4)?))
 }
 
 fn tokens(model: &Path, prompt: &str) -> Vec<Value> {

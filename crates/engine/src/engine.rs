@@ -14,8 +14,8 @@ use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::streaming::{StreamingOptions, streaming};
 use crate::timeline::Timeline;
 use motley_ggml::{
-    Context, ContextOptions, Grammar, GrammarError, LoadError, Model, ModelOptions, Pools,
-    ReadCounts, Runtime, VirtualFile, Weights, gpu::GpuDevice,
+    Context, ContextOptions, Grammar, GrammarError, LayerGpu, LoadError, Model, ModelOptions,
+    Pools, ReadCounts, Runtime, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
@@ -62,7 +62,7 @@ pub struct EngineOptions {
     /// keep the file's order.
     pub hybrid: Option<HybridOptions>,
     /// GPUs llama.cpp computes dense work on; with none it keeps to the CPU.
-    pub gpus: Vec<GpuDevice>,
+    pub gpus: Vec<LayerGpu>,
     /// Layers whose dense part, and attention, it computes there.
     pub gpu_layers: u32,
     /// Their routed experts as well: everything fits there, and Motley steps aside.

@@ -57,10 +57,11 @@ pub use cores::{MachineCores, ThreadSet, ThreadSets};
 pub use engine::{Engine, EngineError, EngineOptions, Loading};
 pub use figures::StreamFigures;
 pub use foresight::Foreseen;
-pub use hybrid::{HybridFigures, HybridHandle, HybridOptions, HybridReport};
+pub use hybrid::{DeviceRoom, HybridFigures, HybridHandle, HybridOptions, HybridReport};
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{
-    Grammar, GrammarError, Runtime, Seam, SeamConflict, cpu::unused_cpu_level, schema_grammar,
+    Grammar, GrammarError, LayerGpu, Runtime, Seam, SeamConflict, cpu::unused_cpu_level,
+    schema_grammar,
 };
 pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;

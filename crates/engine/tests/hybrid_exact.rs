@@ -2,7 +2,7 @@
 //! all of the experts on the device, under every strategy, it says what the CPU alone says. The
 //! device is ggml's CPU behind the code of a GPU, so bits can be compared.
 
-use motley_engine::hybrid::HybridOptions;
+use motley_engine::hybrid::{DeviceRoom, HybridOptions};
 use motley_engine::{
     Engine, EngineOptions, Generation, GpuDevice, HybridReport, PrefetchChoice, Runtime, Sampling,
     Seam, SessionOptions,
@@ -29,12 +29,18 @@ const SHARES: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
 #[derive(Clone, Copy)]
 struct Way {
     share: f64,
+    /// What part of that each device has room for.
+    devices: &'static [f64],
     strategy: StrategyChoice,
     prefetch: PrefetchChoice,
 }
 
-const USUAL: Way =
-    Way { share: 0.5, strategy: StrategyChoice::Timelines, prefetch: PrefetchChoice::WholeLayer };
+const USUAL: Way = Way {
+    share: 0.5,
+    devices: &[1.0],
+    strategy: StrategyChoice::Timelines,
+    prefetch: PrefetchChoice::WholeLayer,
+};
 
 fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
@@ -42,14 +48,17 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
     let shape = SessionShape { context_tokens: 256, chunk_tokens: 64, output_tokens: 1 };
     let budget = Budget::of(&spec, shape);
     let all = spec.expert_layers().count() as u32 * spec.experts;
-    let hybrid = way.filter(|way| way.share > 0.0).map(|way| HybridOptions {
+    let device = |part: f64| {
         // A seventh more for the rows of a computation.
-        budget_bytes: Some((budget.slot_bytes as f64 * f64::from(all) * way.share * 1.2) as u64),
+        let bytes = budget.slot_bytes as f64 * f64::from(all) * 1.2 * part;
+        DeviceRoom { device: GpuDevice::cpu(&runtime), budget_bytes: Some(bytes as u64) }
+    };
+    let hybrid = way.filter(|way| way.share > 0.0).map(|way| HybridOptions {
         experts_most: (f64::from(all) * way.share) as u32,
         prefill: way.strategy,
         decode: way.strategy,
         prefetch: way.prefetch,
-        ..HybridOptions::new(GpuDevice::cpu(&runtime))
+        ..HybridOptions::over(way.devices.iter().map(|part| device(part * way.share)).collect())
     });
     let options =
         EngineOptions { repack: false, threads: Some(1), hybrid, ..EngineOptions::default() };
@@ -104,6 +113,22 @@ fn every_architecture_says_the_same_at_every_share() {
         let (expected, _) = said(&path, None);
         for share in SHARES {
             check(&path, Way { share, ..USUAL }, &expected);
+        }
+    }
+}
+
+/// Layers divide among devices of different size; the trained model's are quantised differently.
+#[test]
+fn several_devices_say_the_same_at_every_share() {
+    let models = [Arch::Qwen3moe, Arch::GptOss].into_iter().filter_map(synthetic);
+    for path in models.chain(trained("q4_k_m")) {
+        let (expected, _) = said(&path, None);
+        for devices in [&[0.7, 0.3][..], &[0.2, 0.5, 0.3], &[0.0, 1.0]] {
+            for share in SHARES.into_iter().filter(|&share| share > 0.0) {
+                let report = check(&path, Way { share, devices, ..USUAL }, &expected);
+                let report = report.expect("devices");
+                assert!(share < 1.0 || report.figures.fast_pairs > 0, "{report:?}");
+            }
         }
     }
 }

@@ -65,7 +65,7 @@ pub use copy::DeviceCopy;
 pub use dequant::{DequantError, dequantise};
 pub use devices::{DeviceInfo, DeviceType, devices};
 pub use grammar::{Grammar, GrammarError, schema_grammar};
-pub use model::{LoadError, Model, ModelOptions, Weights};
+pub use model::{LayerGpu, LoadError, Model, ModelOptions, Weights};
 pub use project::{ProjectError, Rows};
 pub use runtime::{Runtime, Seam, SeamConflict};
 pub use sampler::{Sampler, SamplerStage};

@@ -35,13 +35,22 @@ pub struct ModelOptions {
     pub repack: bool,
     /// GPUs llama.cpp computes on. With none it keeps to the CPU; left to itself it would send
     /// the dense work of prompts to any GPU it finds, whatever `gpu_layers` says.
-    pub gpus: Vec<GpuDevice>,
+    pub gpus: Vec<LayerGpu>,
     /// Layers whose dense part goes there.
     pub gpu_layers: u32,
     /// Their routed experts go there as well, for good: llama.cpp computes them and no
     /// block comes to Motley. Otherwise experts stay in this process's memory, in their
     /// plain form.
     pub gpu_experts: bool,
+}
+
+/// A GPU of llama.cpp's, and its part of the layers.
+#[derive(Debug, Clone)]
+pub struct LayerGpu {
+    /// The GPU.
+    pub device: GpuDevice,
+    /// In proportion to the others'.
+    pub part: f32,
 }
 
 /// Why a model did not load.
@@ -62,6 +71,15 @@ pub enum LoadError {
     /// The progress callback asked to stop.
     #[error("loading was cancelled")]
     Cancelled,
+}
+
+/// As llama.cpp wants them: one for every device there may be.
+fn parts(gpus: &[LayerGpu]) -> Vec<f32> {
+    // SAFETY: a constant of the build.
+    let most = unsafe { sys::llama_max_devices() }.max(gpus.len());
+    let mut parts: Vec<_> = gpus.iter().map(|gpu| gpu.part).collect();
+    parts.resize(most, 0.0);
+    parts
 }
 
 /// Called with the loaded fraction, 0 to 1; returning `false` stops the load.
@@ -93,16 +111,13 @@ impl Model {
         params.use_extra_bufts = options.repack;
         params.progress_callback = Some(on_progress);
         params.progress_callback_user_data = (&raw mut state).cast();
-        let mut gpus: Vec<_> = options.gpus.iter().map(GpuDevice::raw).collect();
+        let mut gpus: Vec<_> = options.gpus.iter().map(|gpu| gpu.device.raw()).collect();
         gpus.push(std::ptr::null_mut());
         params.devices = gpus.as_mut_ptr();
-        let overrides = expert_memory(&weights, options)?.map(|(names, buft)| {
-            let end = override_for(std::ptr::null(), std::ptr::null_mut());
-            [override_for(names.as_ptr(), buft), end]
-        });
-        if let Some(overrides) = &overrides {
-            params.tensor_buft_overrides = overrides.as_ptr();
-        }
+        let parts = parts(&options.gpus);
+        params.tensor_split = parts.as_ptr();
+        let overrides = expert_memory(&weights, options)?;
+        params.tensor_buft_overrides = overrides.as_ptr();
         let raw = load_raw(weights, params)?;
         match NonNull::new(raw) {
             Some(raw) => Ok(Self { raw }),
@@ -231,18 +246,24 @@ impl Drop for Model {
     }
 }
 
-/// Which tensors of the experts go where; `None` leaves it to llama.cpp.
+/// Which tensors of the experts go where; llama.cpp places the others. Ends with an empty one.
 fn expert_memory(
     weights: &Weights,
     options: &ModelOptions,
-) -> Result<Option<(&'static CStr, sys::ggml_backend_buffer_type_t)>, LoadError> {
+) -> Result<Vec<sys::llama_model_tensor_buft_override>, LoadError> {
+    // The first that fits a tensor's name counts.
+    let mut overrides = Vec::new();
     if matches!(weights, Weights::Reserved(_)) {
         let reserved = device::reserved_buffer_type().ok_or(LoadError::NoSeam)?;
-        return Ok(Some((ROUTED_MATRICES, reserved)));
+        overrides.push(override_for(ROUTED_MATRICES.as_ptr(), reserved));
     }
-    let kept = options.gpu_layers > 0 && !options.gpu_experts;
-    // SAFETY: returns a static of ggml's.
-    Ok(kept.then(|| (ROUTED_EXPERTS, unsafe { sys::ggml_backend_cpu_buffer_type() })))
+    if options.gpu_layers > 0 && !options.gpu_experts {
+        // SAFETY: returns a static of ggml's.
+        let memory = unsafe { sys::ggml_backend_cpu_buffer_type() };
+        overrides.push(override_for(ROUTED_EXPERTS.as_ptr(), memory));
+    }
+    overrides.push(override_for(std::ptr::null(), std::ptr::null_mut()));
+    Ok(overrides)
 }
 
 fn load_raw(

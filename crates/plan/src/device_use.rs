@@ -1,9 +1,9 @@
-//! What a GPU is used for beside the CPU: everything, dense weights and some experts, some
+//! What GPUs are used for beside the CPU: everything, dense weights and some experts, some
 //! experts, or nothing. Dense weights and the KV cache come first: every token needs them.
 
 use crate::budget::Budget;
 
-/// What goes to a device.
+/// What goes to one or more devices, all together: layers divide as their memory does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceUse {
     /// All of it: the experts too are llama.cpp's, and Motley steps aside.
@@ -13,6 +13,8 @@ pub enum DeviceUse {
         /// Memory for experts.
         expert_bytes: u64,
     },
+    /// Dense weights and KV cache; the experts are on disk and pass through the CPU's memory.
+    Dense,
     /// Experts only, since the rest does not fit.
     Experts {
         /// Memory for experts.
@@ -23,10 +25,11 @@ pub enum DeviceUse {
 }
 
 impl DeviceUse {
-    /// Of a device with `device_bytes` to give, for a model of which a token uses `used` experts
-    /// in each layer: fewer on the device would be copied for nothing.
-    pub fn of(budget: &Budget, used: u32, device_bytes: u64) -> Self {
-        let dense = budget.dense_bytes + budget.kv_bytes + budget.compute_bytes;
+    /// Of devices with `rooms` (bytes) to give, for a model of which a token uses `used` experts
+    /// in each layer: fewer there would be copied for nothing. Each has memory to compute in.
+    pub fn of(budget: &Budget, used: u32, rooms: &[u64]) -> Self {
+        let device_bytes = rooms.iter().sum::<u64>();
+        let dense = dense_bytes(budget, rooms);
         let slots = |slots: u32| u64::from(slots) * budget.slot_bytes;
         let (all, least) = (slots(budget.experts), slots(used));
         let left = device_bytes.saturating_sub(dense);
@@ -44,6 +47,19 @@ impl DeviceUse {
     }
 }
 
+impl DeviceUse {
+    /// The same where experts are read from disk as they are needed.
+    pub fn of_streamed(budget: &Budget, rooms: &[u64]) -> Self {
+        let fits = rooms.iter().sum::<u64>() >= dense_bytes(budget, rooms) && !rooms.is_empty();
+        if fits { Self::Dense } else { Self::Nothing }
+    }
+}
+
+/// Everything but experts; each device has memory of its own to compute in.
+fn dense_bytes(budget: &Budget, rooms: &[u64]) -> u64 {
+    budget.dense_bytes + budget.kv_bytes + budget.compute_bytes * rooms.len() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,7 +75,7 @@ mod tests {
 
     #[test]
     fn dense_weights_come_first_and_all_that_fits_goes() {
-        let of = |bytes| DeviceUse::of(&BUDGET, 4, bytes);
+        let of = |bytes| DeviceUse::of(&BUDGET, 4, &[bytes]);
         assert_eq!(of(39), DeviceUse::Nothing);
         assert_eq!(of(160), DeviceUse::Experts { expert_bytes: 160 });
         assert_eq!(of(165), DeviceUse::DenseAndExperts { expert_bytes: 40 });
@@ -68,8 +84,25 @@ mod tests {
     }
 
     #[test]
+    fn several_devices_add_up_and_each_computes() {
+        let of = |rooms: &[u64]| DeviceUse::of(&BUDGET, 4, rooms);
+        assert_eq!(of(&[500, 265]), DeviceUse::DenseAndExperts { expert_bytes: 635 });
+        assert_eq!(of(&[500, 270]), DeviceUse::Everything);
+        assert_eq!(of(&[]), DeviceUse::Nothing);
+    }
+
+    #[test]
+    fn beside_experts_on_disk_dense_weights_go_where_they_fit() {
+        let of = |rooms: &[u64]| DeviceUse::of_streamed(&BUDGET, rooms);
+        assert_eq!([of(&[124]), of(&[125]), of(&[])], {
+            use DeviceUse::{Dense, Nothing};
+            [Nothing, Dense, Nothing]
+        });
+    }
+
+    #[test]
     fn a_dense_model_goes_whole_or_not_at_all() {
-        let of = |bytes| DeviceUse::of(&Budget { experts: 0, ..BUDGET }, 0, bytes);
+        let of = |bytes| DeviceUse::of(&Budget { experts: 0, ..BUDGET }, 0, &[bytes]);
         assert_eq!([of(124), of(125)], [DeviceUse::Nothing, DeviceUse::Everything]);
     }
 }

@@ -46,9 +46,9 @@ pub(crate) struct Global {
     /// what the machine can give)
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
-    /// Device that shares the experts with the CPU: auto, cpu (none), or a name such as
-    /// vulkan0; vulkan0=4G takes no more of its memory
-    #[arg(long, global = true, value_name = "NAME", default_value = "auto")]
+    /// Devices that share the experts with the CPU: auto (all GPUs), cpu (none), or names such as
+    /// vulkan0,vulkan1; vulkan0=4G takes no more of its memory
+    #[arg(long, global = true, value_name = "NAMES", default_value = "auto")]
     pub(crate) devices: String,
     /// Seed for sampling and for made routing
     #[arg(long, global = true, default_value_t = 0)]

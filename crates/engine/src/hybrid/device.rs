@@ -40,6 +40,16 @@ impl DeviceJob {
         Ok(Self { block: GpuBlock::of(block)?, tasks: Vec::new() })
     }
 
+    /// Its layer.
+    pub(super) fn layer(&self) -> u32 {
+        self.block.layer()
+    }
+
+    /// Whether `unit` takes it.
+    pub(super) fn check(&self, unit: &GpuUnit) -> Result<(), Refused> {
+        unit.check(&self.block)
+    }
+
     /// Writes the rows the device has computed where they belong.
     pub fn finish(&self, block: &mut ExpertBlock<'_>) {
         self.tasks.iter().for_each(|task| task.scatter(block));

@@ -2,7 +2,8 @@
 //! [`HybridOptions`]. Puts parts together and counts; the scheduler decides.
 
 use super::clock::Clock;
-use super::device::{CpuHome, DeviceJob, DeviceLink, DeviceUnit, Held};
+use super::device::{CpuHome, DeviceJob, DeviceUnit};
+use super::devices::{self, ByLayer, DeviceRoom, Devices};
 use super::executor::{Executor, ExecutorParts, HybridFigures};
 use super::units::Flow;
 use crate::drive::phase_of;
@@ -11,7 +12,7 @@ use crate::gates::Gates;
 use crate::helper::BlockHelper;
 use crate::loads::Loads;
 use crate::streaming::trace_header;
-use motley_ggml::gpu::{GpuDevice, GpuOptions, GpuUnit};
+use motley_ggml::gpu::{GpuDevice, GpuUnit};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_model::{ModelSpec, Sizes};
 use motley_plan::{Calibration, Demand, ExpertCosts};
@@ -19,22 +20,18 @@ use motley_sched::cache::{PolicyChoice, Routed};
 use motley_sched::hybrid::HybridSetup;
 use motley_sched::prefetch::{Prediction, PrefetchChoice};
 use motley_sched::regime::{KnownCosts, usual_hybrid};
-use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
+use motley_sched::shares::Shares;
 use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
 use motley_sched::{Costs, Routing};
-use motley_store::MappedExperts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a device shares the experts of a model with the CPU.
+/// How devices share the experts of a model with the CPU.
 #[derive(Debug, Clone)]
 pub struct HybridOptions {
-    /// The device.
-    pub device: GpuDevice,
-    /// Its memory for experts; `None` takes what is left when the first block comes, after
-    /// llama.cpp's dense layers and KV cache.
-    pub budget_bytes: Option<u64>,
+    /// The devices; each has the experts of some layers.
+    pub devices: Vec<DeviceRoom>,
     /// Most experts there at once.
     pub experts_most: u32,
     /// Who computes in prompts.
@@ -53,11 +50,15 @@ pub struct HybridOptions {
 }
 
 impl HybridOptions {
-    /// The usual for `device`.
+    /// The usual for `device`, with all the memory it has to give.
     pub fn new(device: GpuDevice) -> Self {
+        Self::over(vec![DeviceRoom { device, budget_bytes: None }])
+    }
+
+    /// The usual for `devices`.
+    pub fn over(devices: Vec<DeviceRoom>) -> Self {
         Self {
-            device,
-            budget_bytes: None,
+            devices,
             experts_most: u32::MAX,
             prefill: StrategyChoice::Timelines,
             decode: StrategyChoice::Timelines,
@@ -80,13 +81,15 @@ impl HybridOptions {
     }
 }
 
+type DeviceExecutor = Executor<ByLayer<DeviceUnit>>;
+
 /// A window on the sessions' device from outside.
 #[derive(Clone, Default)]
 pub struct HybridHandle(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    executor: Option<Arc<Executor<DeviceUnit>>>,
+    executor: Option<Arc<DeviceExecutor>>,
     report: HybridReport,
     setup: Option<HybridSetup>,
 }
@@ -122,6 +125,14 @@ impl HybridHandle {
         self.lock().executor.as_ref().and_then(|executor| executor.take_spans())
     }
 
+    /// The CPU takes the block; said, not silent.
+    fn refuse(&self, reason: String) -> Option<ComputeOutcome> {
+        let mut state = self.lock();
+        state.report.refused += 1;
+        state.report.refused_reason = Some(reason);
+        None
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,7 +149,9 @@ pub(crate) struct HybridHelper {
 }
 
 struct Started {
-    executor: Arc<Executor<DeviceUnit>>,
+    executor: Arc<DeviceExecutor>,
+    /// To ask whether a block is taken.
+    units: ByLayer<GpuUnit>,
     foresight: Option<Foresight>,
 }
 
@@ -150,12 +163,17 @@ impl BlockHelper for HybridHelper {
     ) -> Result<Option<ComputeOutcome>, String> {
         let job = match DeviceJob::new(block) {
             Ok(job) => job,
-            Err(reason) => return Ok(self.refuse(reason.to_string())),
+            Err(reason) => return Ok(self.handle.refuse(reason.to_string())),
         };
         if self.started.is_none() {
             self.started = Some(self.start()?);
         }
-        let Some(Started { executor, foresight }) = &mut self.started else { return Ok(None) };
+        let Some(Started { executor, units, foresight }) = &mut self.started else {
+            return Ok(None);
+        };
+        if let Err(reason) = units.check(&job) {
+            return Ok(self.handle.refuse(reason.to_string()));
+        }
         self.loads.count(block);
         let phase = phase_of(block);
         if let Some(foresight) = foresight {
@@ -194,41 +212,27 @@ impl HybridHelper {
         Self { spec, paths, options, handle, started: None, loads: Loads::default() }
     }
 
-    /// The CPU takes the block; said, not silent.
-    fn refuse(&self, reason: String) -> Option<ComputeOutcome> {
-        let mut state = self.handle.lock();
-        state.report.refused += 1;
-        state.report.refused_reason = Some(reason);
-        None
-    }
-
     fn start(&self) -> Result<Started, String> {
         let options = &self.options;
         // A session that has ended gives its memory back first.
         self.handle.lock().executor = None;
-        let budget = options.budget_bytes.unwrap_or_else(|| options.device.budget_bytes(0));
-        let unit = GpuUnit::new(&options.device, &self.spec, &GpuOptions::within(budget));
-        let unit = unit.map_err(|error| error.to_string())?;
-        let shares = Shares::of(&slots_of(&self.spec, &unit, options.experts_most));
-        let lane = unit.compute_lane().map_err(|error| error.to_string())?;
-        let copy_lane = unit.copy_lane().map_err(|error| error.to_string())?;
-        let bytes = MappedExperts::open(&self.spec, &self.paths);
-        let bytes = bytes.map_err(|error| error.to_string())?;
-        let held = Held::new(shares.capacity.total() + u32::from(shares.limits.staging_slots));
+        let (spec, most) = (&self.spec, options.experts_most);
+        let Devices { shares, fast, link, units } =
+            devices::start(&options.devices, most, spec, &self.paths)?;
         self.handle.lock().report.cache_slots = shares.capacity.total();
         let setup = self.setup(shares);
         let executor = Arc::new(Executor::new(ExecutorParts {
             staging_slots: setup.limits.staging_slots,
             scheduler: setup.scheduler(&trace_header(&self.spec)),
-            fast: DeviceUnit { unit: unit.clone(), lane, held: held.clone() },
-            link: DeviceLink { unit, lane: copy_lane, held, bytes },
+            fast,
+            link,
             clock: Clock::wall(),
             records: options.records,
         }));
         let mut state = self.handle.lock();
         (state.executor, state.setup) = (Some(Arc::clone(&executor)), Some(setup));
         drop(state);
-        Ok(Started { executor, foresight: self.foresight()? })
+        Ok(Started { executor, units, foresight: self.foresight()? })
     }
 
     fn foresight(&self) -> Result<Option<Foresight>, String> {
@@ -252,18 +256,5 @@ impl HybridHelper {
             policy: options.policy,
             prefetch: options.prefetch,
         }
-    }
-}
-
-/// The slots of `unit`, layer by layer.
-fn slots_of(spec: &ModelSpec, unit: &GpuUnit, experts_most: u32) -> DeviceSlots {
-    let of =
-        |layer| LayerSlots { slots: unit.slots_of(layer), slot_bytes: unit.expert_bytes(layer) };
-    DeviceSlots {
-        all: unit.slots(),
-        most: experts_most,
-        experts: spec.experts,
-        all_experts: spec.expert_layers().count() as u32 * spec.experts,
-        layers: (0..spec.shape.layers).map(of).collect(),
     }
 }

@@ -16,7 +16,7 @@
 //! - `board`: the scheduler with its queues; events in, orders out.
 //! - [`executor`]: the threads, and one block from routing to rows.
 //! - [`clock`]: the scheduler's time.
-//! - [`device`]: a device of ggml's behind these traits.
+//! - [`device`]: a device of ggml's behind these traits; [`devices`]: several of them as one.
 //! - [`helper`]: the blocks of a session through it.
 //! - [`artificial`]: units that sleep for what they would take, and drives over them.
 
@@ -25,11 +25,13 @@ mod board;
 mod buffers;
 pub mod clock;
 pub mod device;
+pub mod devices;
 pub mod executor;
 pub mod helper;
 pub mod units;
 
 pub use clock::Clock;
+pub use devices::DeviceRoom;
 pub use executor::{BlockDone, Executor, ExecutorParts, HybridError, HybridFigures};
 pub use helper::{HybridHandle, HybridOptions, HybridReport};
 pub use units::{CopyOrder, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit, Link, UnitFailed};

@@ -3,22 +3,44 @@
 
 use crate::run::{Apart, Course, again_on_cpu, on_cpu};
 use crate::support::as_floats;
-use motley_model::gguf::GgmlType;
+use motley_model::gguf::{GgmlType, TensorInfo};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// A model and the CPU's answer.
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) cpu: Course,
+    /// Of a copy.
+    _folder: Option<TempDir>,
 }
 
 impl Subject {
     /// With as many tokens.
     pub(crate) fn new(path: &Path, tokens: usize) -> Self {
-        let name = path.file_stem().expect("a file").to_string_lossy().into_owned();
-        Self { name, path: path.into(), cpu: on_cpu(path, tokens) }
+        Self::of(path.into(), None, |path| on_cpu(path, tokens))
     }
+
+    /// A copy with floats for everything, and as many tokens.
+    pub(crate) fn as_floats(path: &Path, tokens: usize) -> Self {
+        let (folder, copy) = copy(path, "floats", |_| true);
+        Self::of(copy, Some(folder), |path| on_cpu(path, tokens))
+    }
+
+    fn of(path: PathBuf, folder: Option<TempDir>, run: impl Fn(&Path) -> Course) -> Self {
+        let name = path.file_stem().expect("a file").to_string_lossy().into_owned();
+        Self { name, cpu: run(&path), path, _folder: folder }
+    }
+}
+
+/// The model with floats for the tensors `takes` says, in a folder of its own.
+fn copy(path: &Path, kind: &str, takes: impl Fn(&TensorInfo) -> bool) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stem = path.file_stem().expect("a file").to_string_lossy();
+    let to = folder.path().join(format!("{stem}-{kind}.gguf"));
+    as_floats(path, &to, |tensor| tensor.ty != GgmlType::F32 && takes(tensor));
+    (folder, to)
 }
 
 /// Two copies of a model: one with floats for everything but its experts, so that nothing else
@@ -29,21 +51,16 @@ pub(crate) struct Floats {
     pub(crate) all: Subject,
     /// How far the CPU is from it beside quantised experts.
     pub(crate) rounding: Apart,
-    _folder: tempfile::TempDir,
 }
 
 impl Floats {
     pub(crate) fn of(path: &Path, tokens: usize) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let stem = path.file_stem().expect("a file").to_string_lossy();
-        let [experts, all] = ["quantised-experts", "floats"]
-            .map(|kind| folder.path().join(format!("{stem}-{kind}.gguf")));
-        as_floats(path, &experts, |t| t.ty != GgmlType::F32 && !t.name.contains("_exps."));
-        as_floats(path, &all, |t| t.ty != GgmlType::F32);
-        let quantised_experts = Subject::new(&experts, tokens);
-        let cpu = again_on_cpu(&all, &quantised_experts.cpu.tokens);
-        let rounding = Apart::of(&cpu, &quantised_experts.cpu);
-        let all = Subject { name: format!("{stem}-floats"), path: all, cpu };
-        Self { quantised_experts, all, rounding, _folder: folder }
+        let (folder, experts) = copy(path, "quantised-experts", |t| !t.name.contains("_exps."));
+        let quantised_experts = Subject::of(experts, Some(folder), |path| on_cpu(path, tokens));
+        let (folder, all) = copy(path, "floats", |_| true);
+        let said = &quantised_experts.cpu.tokens;
+        let all = Subject::of(all, Some(folder), |path| again_on_cpu(path, said));
+        let rounding = Apart::of(&all.cpu, &quantised_experts.cpu);
+        Self { quantised_experts, all, rounding }
     }
 }

@@ -2,8 +2,8 @@
 //! them are apart.
 
 use motley_engine::{
-    Engine, EngineOptions, GpuDevice, HybridOptions, HybridReport, PrefetchChoice, Routed,
-    RoutingWatcher, Runtime, Seam, SessionOptions,
+    DeviceRoom, Engine, EngineOptions, GpuDevice, HybridOptions, HybridReport, LayerGpu, Loading,
+    PrefetchChoice, Routed, RoutingWatcher, Runtime, Seam, SessionOptions,
 };
 use motley_ggml::SeamCounts;
 use motley_model::ModelSpec;
@@ -14,13 +14,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A trained model is sure of how this goes on.
-const PROMPT: &str = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,";
+const PROMPT: &str = "1, 2, 3, 4, 5, 6,";
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
     chunk_tokens: 64,
     precise_attention: false,
     scores: false,
 };
+/// Chunk with everything on the device. For more than eight tokens ggml's Vulkan backend makes
+/// larger buffers on the way and drops the old ones, and the lavapipe of Mesa 22.3 then reads them.
+const FEW_TOKENS: u32 = 4;
 /// llama.cpp counts layers, and takes more for all.
 const ALL_LAYERS: u32 = 1 << 16;
 
@@ -31,6 +34,8 @@ pub(crate) enum Usage {
     Experts(f64),
     /// Dense weights, KV cache and this part of the experts.
     DenseAndExperts(f64),
+    /// Dense weights and KV cache; half of the experts in memory, all of them read from disk.
+    DenseBesideDisk,
     /// All of it, by llama.cpp.
     Everything,
 }
@@ -38,16 +43,16 @@ pub(crate) enum Usage {
 /// How a model is run beside a device.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'d> {
-    pub(crate) device: &'d GpuDevice,
+    pub(crate) devices: &'d [GpuDevice],
     pub(crate) usage: Usage,
     pub(crate) strategy: StrategyChoice,
     pub(crate) prefetch: PrefetchChoice,
 }
 
 impl<'d> Way<'d> {
-    pub(crate) fn usual(device: &'d GpuDevice, usage: Usage) -> Self {
+    pub(crate) fn usual(devices: &'d [GpuDevice], usage: Usage) -> Self {
         let (strategy, prefetch) = (StrategyChoice::Timelines, PrefetchChoice::WholeLayer);
-        Self { device, usage, strategy, prefetch }
+        Self { devices, usage, strategy, prefetch }
     }
 }
 
@@ -96,25 +101,43 @@ pub(crate) fn beside(path: &Path, way: Way<'_>, said: &[i32]) -> Course {
 
 fn options(path: &Path, way: Way<'_>) -> EngineOptions {
     let (spec, _) = ModelSpec::open(path).expect("a model");
-    let slot_bytes = Budget::of(&spec, SHAPE.shape()).slot_bytes as f64;
+    let budget = Budget::of(&spec, SHAPE.shape());
+    let slot_bytes = budget.slot_bytes as f64;
     let all = f64::from(spec.expert_layers().count() as u32 * spec.experts);
     let sharing = |share: f64| HybridOptions {
-        // Some more for the rows of a computation, and for a slot to pass experts through.
-        budget_bytes: Some((slot_bytes * (all * share * 1.2 + 2.0)) as u64),
         experts_most: (all * share) as u32,
         prefill: way.strategy,
         decode: way.strategy,
         prefetch: way.prefetch,
-        ..HybridOptions::new(way.device.clone())
+        // Some more for the rows of a computation, and for a slot to pass experts through.
+        ..HybridOptions::over(rooms(way.devices, slot_bytes * (all * share * 1.2 + 2.0)))
     };
     let (gpu_layers, gpu_experts, share) = match way.usage {
         Usage::Experts(share) => (0, false, Some(share)),
         Usage::DenseAndExperts(share) => (ALL_LAYERS, false, Some(share)),
+        Usage::DenseBesideDisk => (ALL_LAYERS, false, None),
         Usage::Everything => (ALL_LAYERS, true, None),
     };
-    let gpus = if gpu_layers > 0 { vec![way.device.clone()] } else { Vec::new() };
+    let gpu = |device: &GpuDevice| LayerGpu { device: device.clone(), part: 1.0 };
+    let gpus = way.devices.iter().filter(|_| gpu_layers > 0).map(gpu).collect();
     let hybrid = share.map(sharing);
-    EngineOptions { hybrid, gpus, gpu_layers, gpu_experts, ..EngineOptions::default() }
+    let (loading, memory_bytes) = match way.usage {
+        Usage::DenseBesideDisk => (Loading::OnDemand, Some(budget.bytes_with(budget.experts / 2))),
+        _ => (Loading::Mapped, None),
+    };
+    let usual = EngineOptions::default();
+    EngineOptions { loading, memory_bytes, hybrid, gpus, gpu_layers, gpu_experts, ..usual }
+}
+
+/// `bytes` over devices: each has half as much again as the next.
+fn rooms(devices: &[GpuDevice], bytes: f64) -> Vec<DeviceRoom> {
+    let parts: Vec<_> = (0..devices.len()).map(|nth| 1.5f64.powi(-(nth as i32))).collect();
+    let all: f64 = parts.iter().sum();
+    let room = |(device, part): (&GpuDevice, f64)| DeviceRoom {
+        device: device.clone(),
+        budget_bytes: Some((bytes * part / all) as u64),
+    };
+    devices.iter().zip(parts).map(room).collect()
 }
 
 fn run(path: &Path, options: &EngineOptions, count: usize, said: Option<&[i32]>) -> Course {
@@ -123,7 +146,9 @@ fn run(path: &Path, options: &EngineOptions, count: usize, said: Option<&[i32]>)
     let options = EngineOptions { repack: false, threads: Some(1), ..options.clone() };
     let engine = Engine::load(runtime, path, &options, &mut |_| true).expect("the model loads");
     let watch = Watch::default();
-    let mut session = engine.watched_session(&SHAPE, Box::new(watch.clone())).expect("a session");
+    let chunk_tokens = if options.gpu_experts { FEW_TOKENS } else { SHAPE.chunk_tokens };
+    let shape = SessionOptions { chunk_tokens, ..SHAPE };
+    let mut session = engine.watched_session(&shape, Box::new(watch.clone())).expect("a session");
     session.prefill(&engine.tokenize(PROMPT)).expect("a prompt");
     let (mut tokens, mut steps) = (Vec::new(), Vec::new());
     for nth in 0..count {

@@ -49,6 +49,11 @@ impl GpuDevice {
         &self.info
     }
 
+    /// Whether its memory is not the CPU's.
+    pub fn has_own_memory(&self) -> bool {
+        self.info.kind == DeviceType::Gpu
+    }
+
     /// Memory it could take now: what llama.cpp's dense layers and KV cache, and anybody
     /// else, have left. Some drivers do not say and answer with all of it.
     pub fn free_bytes(&self) -> u64 {
@@ -90,7 +95,7 @@ impl GpuDevice {
             props.caps
         };
         // A GPU that shares our memory gains nothing from a copy on the way.
-        self.info.kind == DeviceType::Gpu && caps.async_ && caps.events
+        self.has_own_memory() && caps.async_ && caps.events
     }
 
     /// Whether it computes `operation`.

@@ -60,10 +60,10 @@ pub(crate) struct ShapeClass {
     pub(crate) experts: u32,
 }
 
-/// The shapes of a model, in the order of their first layers.
-pub(crate) fn classes(spec: &ModelSpec) -> Vec<ShapeClass> {
+/// The shapes of the layers of a model that are served, in the order of their first layers.
+pub(crate) fn classes(spec: &ModelSpec, is_served: &dyn Fn(u32) -> bool) -> Vec<ShapeClass> {
     let mut classes: Vec<ShapeClass> = Vec::new();
-    for layer in spec.layers.iter().flatten() {
+    for layer in spec.layers.iter().flatten().filter(|layer| is_served(layer.layer)) {
         let Some(shape) = SlotShape::of(spec, layer) else { continue };
         match classes.iter_mut().find(|class| class.shape == shape) {
             Some(class) => {

@@ -97,6 +97,15 @@ impl GpuUnit {
         Ok(GpuTask { slots, layer, pieces, experts })
     }
 
+    /// Whether tasks over rows of `block` would be taken, as far as that does not depend on where
+    /// its experts lie.
+    pub fn check(&self, block: &GpuBlock) -> Result<(), Refused> {
+        let most = self.rows_at_once(&block.template)?;
+        let (_, stack) = self.0.stacks_of(block.layer()).next().ok_or(Refused::Slot)?;
+        let rows = most.min(block.tokens() * block.slots());
+        Operations::new(&self.0, stack, &block.template, rows).map(drop)
+    }
+
     /// A task over all rows of these experts: (number in the layer, its slot).
     pub fn prepare_experts(
         &self,
@@ -176,9 +185,7 @@ pub(crate) struct Piece {
     ids: Vec<i32>,
     input: Vec<f32>,
     output: Vec<f32>,
-    ids_tensor: Box<sys::ggml_tensor>,
-    /// The packed input and all operations.
-    clones: Box<[sys::ggml_tensor]>,
+    operations: Operations,
 }
 
 // SAFETY: the clones' sources are the piece's own tensors, at fixed addresses on the heap, and
@@ -202,12 +209,7 @@ impl Piece {
         block: &GpuBlock,
         rows: &[GpuRow<'_>],
     ) -> Result<Self, Refused> {
-        let template = &block.template;
-        let weights = template.parts.iter().map(|part| tensor_of(stack, part));
-        let weights = weights.collect::<Result<Vec<_>, _>>()?;
-        let mut ids_tensor = Box::new(ids_tensor(rows.len()));
-        let clones = template.make(rows.len(), &raw mut *ids_tensor, &weights);
-        check_operations(slots, &clones)?;
+        let operations = Operations::new(slots, stack, &block.template, rows.len())?;
         let mut input = Vec::with_capacity(rows.len() * block.hidden_width());
         for row in rows {
             input.extend_from_slice(block.hidden_row(row.token, row.slot));
@@ -216,28 +218,53 @@ impl Piece {
             rows: rows.iter().map(|row| (row.token, row.slot)).collect(),
             ids: rows.iter().map(|row| row.expert.0.slot as i32).collect(),
             input,
-            output: vec![0.0; rows.len() * template.output_width()],
-            ids_tensor,
-            clones,
+            output: vec![0.0; rows.len() * block.template.output_width()],
+            operations,
         })
     }
 
     /// Every tensor that needs a place, parents before their views.
     pub(crate) fn tensors_mut(&mut self) -> impl Iterator<Item = &mut sys::ggml_tensor> {
-        std::iter::once(&mut *self.ids_tensor).chain(&mut self.clones)
+        let Operations { ids_tensor, clones } = &mut self.operations;
+        std::iter::once(&mut **ids_tensor).chain(clones)
     }
 
     pub(crate) fn parts(&mut self) -> PieceParts<'_> {
-        let last = self.clones.iter().rposition(|tensor| !is_view_op(tensor.op)).unwrap_or(0);
-        let base = self.clones.as_mut_ptr();
+        let Operations { ids_tensor, clones } = &mut self.operations;
+        let last = clones.iter().rposition(|tensor| !is_view_op(tensor.op)).unwrap_or(0);
+        let base = clones.as_mut_ptr();
         PieceParts {
             input: &self.input,
             ids: &self.ids,
             output: &mut self.output,
             input_tensor: base,
-            ids_tensor: &raw mut *self.ids_tensor,
+            ids_tensor: &raw mut **ids_tensor,
             output_tensor: base.wrapping_add(last),
         }
+    }
+}
+
+/// Clones of a block's operations over one stack, for some number of rows.
+struct Operations {
+    ids_tensor: Box<sys::ggml_tensor>,
+    /// The packed input and all operations.
+    clones: Box<[sys::ggml_tensor]>,
+}
+
+impl Operations {
+    /// Refused when the stack or its device does not suit them.
+    fn new(
+        slots: &Slots,
+        stack: &Stack,
+        template: &Template,
+        rows: usize,
+    ) -> Result<Self, Refused> {
+        let weights = template.parts.iter().map(|part| tensor_of(stack, part));
+        let weights = weights.collect::<Result<Vec<_>, _>>()?;
+        let mut ids_tensor = Box::new(ids_tensor(rows));
+        let clones = template.make(rows, &raw mut *ids_tensor, &weights);
+        check_operations(slots, &clones)?;
+        Ok(Self { ids_tensor, clones })
     }
 }
 

@@ -108,7 +108,17 @@ impl GpuUnit {
         spec: &ModelSpec,
         options: &GpuOptions,
     ) -> Result<Self, UnitError> {
-        let classes = classes(spec);
+        Self::of_layers(device, spec, &|_| true, options)
+    }
+
+    /// The same for some layers of it: where several devices divide them.
+    pub fn of_layers(
+        device: &GpuDevice,
+        spec: &ModelSpec,
+        is_served: &dyn Fn(u32) -> bool,
+        options: &GpuOptions,
+    ) -> Result<Self, UnitError> {
+        let classes = classes(spec, is_served);
         if classes.is_empty() {
             return Err(UnitError::NoExperts);
         }
@@ -175,7 +185,7 @@ impl GpuUnit {
 }
 
 impl Slots {
-    fn stacks_of(&self, layer: u32) -> impl Iterator<Item = (usize, &Stack)> {
+    pub(crate) fn stacks_of(&self, layer: u32) -> impl Iterator<Item = (usize, &Stack)> {
         let indices = self.layers.get(layer as usize).map_or(&[][..], Vec::as_slice);
         indices.iter().map(|&index| (index, &self.stacks[index]))
     }

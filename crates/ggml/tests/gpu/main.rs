@@ -125,6 +125,18 @@ fn a_gpu_says_what_it_has() {
 }
 
 #[test]
+fn a_unit_of_some_layers_refuses_the_others() {
+    let Some(model) = model(Arch::Qwen3moe) else { return };
+    let is_served = |layer| layer == 1;
+    let found = stand_in(Setting { is_served, percent: 100, ..Setting::of(&model, ROOMY_BYTES) });
+    assert!(found.logits == model.logits_of_cpu());
+    assert_eq!(found.slots, [model.spec.experts]);
+    assert_eq!(found.refused.as_deref(), Some("a slot does not hold an expert of this layer"));
+    assert!(found.gpu_rows > 0 && found.cpu_rows > found.gpu_rows, "one layer of three");
+    assert_eq!(found.gpu_rows + found.cpu_rows, found.block_rows);
+}
+
+#[test]
 fn slots_are_lent_and_come_back() {
     let Some(model) = model(Arch::Qwen3moe) else { return };
     let device = GpuDevice::cpu(&runtime());

@@ -87,13 +87,16 @@ pub(crate) struct Setting<'m> {
     pub(crate) model: &'m TestModel,
     /// Of each layer's experts, how many may go to units.
     pub(crate) percent: u32,
+    /// The layers units serve.
+    pub(crate) is_served: fn(u32) -> bool,
     /// Of the first unit; each further one has half the budget of the one before.
     pub(crate) options: GpuOptions,
 }
 
 impl<'m> Setting<'m> {
     pub(crate) fn of(model: &'m TestModel, budget_bytes: u64) -> Self {
-        Self { model, percent: 50, options: GpuOptions::within(budget_bytes) }
+        let options = GpuOptions::within(budget_bytes);
+        Self { model, percent: 50, is_served: |_| true, options }
     }
 }
 
@@ -117,7 +120,8 @@ pub(crate) fn trial(devices: &[GpuDevice], setting: Setting<'_>) -> Trial {
     let mut options = setting.options;
     let mut units = Vec::new();
     for device in devices {
-        let unit = GpuUnit::new(device, &setting.model.spec, &options).expect("it fits");
+        let (spec, is_served) = (&setting.model.spec, &setting.is_served);
+        let unit = GpuUnit::of_layers(device, spec, is_served, &options).expect("it fits");
         assert!(unit.bytes() <= options.budget_bytes + (64 << 10), "{}", unit.bytes());
         let (copy, compute) = (unit.copy_lane().unwrap(), unit.compute_lane().unwrap());
         units.push(Lanes { unit, copy, compute });
@@ -201,7 +205,9 @@ impl BlockExecutor for Split {
             let gpu_row = |(token, slot, expert)| GpuRow { token, slot, expert };
             let rows: Vec<_> =
                 rows.iter().map(|(t, s, expert)| gpu_row((*t, *s, expert))).collect();
-            match lanes.unit.prepare(&copied, &rows) {
+            let prepared =
+                lanes.unit.check(&copied).and_then(|()| lanes.unit.prepare(&copied, &rows));
+            match prepared {
                 Ok(task) => tasks.push((task, &mut lanes.compute)),
                 Err(refused) => {
                     counted.refused = Some(refused.to_string());
