@@ -118,6 +118,7 @@ mod tests {
             disk: None,
             links: vec![],
             experts: vec![],
+            devices: vec![],
         }
     }
 

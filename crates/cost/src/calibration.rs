@@ -47,6 +47,20 @@ pub struct Calibration {
     /// Experts on the CPU, by quantisation, layout and threads.
     #[serde(rename = "expert", default)]
     pub experts: Vec<ExpertCost>,
+    /// Experts on devices.
+    #[serde(rename = "device", default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceCost>,
+}
+
+/// Experts on one device: rows there and back counted with them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceCost {
+    /// ggml's name of it.
+    pub name: String,
+    /// By quantisation, in the file's layout; launched by one thread.
+    #[serde(rename = "expert", default)]
+    pub experts: Vec<ExpertCost>,
 }
 
 /// A number is a command, a machine and a date.
@@ -299,11 +313,13 @@ impl Calibration {
     }
 
     fn check(&self, origin: &str) -> Result<(), CalibrationError> {
+        let experts = || self.experts.iter().chain(self.devices.iter().flat_map(|d| &d.experts));
         for (what, found) in [
-            ("expert", self.experts.len()),
+            ("expert", experts().count()),
+            ("device", self.devices.len()),
             ("memory", self.memory.len()),
             ("link", self.links.len()),
-            ("measured", self.experts.iter().map(|e| e.measured.len()).max().unwrap_or(0)),
+            ("measured", experts().map(|e| e.measured.len()).max().unwrap_or(0)),
         ] {
             let limit = MAX_ITEMS;
             if found > limit {
@@ -322,7 +338,7 @@ impl Calibration {
         let links = self.links.iter().map(|link| ("link.gb_per_s", link.gb_per_s));
         let positive = |value: f64| value.is_finite() && value > 0.0;
         must(origin, rates.chain(disk).chain(links), positive, "above zero")?;
-        let times = self.experts.iter().flat_map(|cost| {
+        let times = experts().flat_map(|cost| {
             [
                 ("block_us", cost.block_us),
                 ("launch_us", cost.launch_us),
@@ -334,7 +350,7 @@ impl Calibration {
         let not_negative = |value: f64| value.is_finite() && value >= 0.0;
         must(origin, times.chain(latency), not_negative, "finite and not negative")?;
         let rising = |cost: &ExpertCost| cost.measured.is_sorted_by(|a, b| a.tokens < b.tokens);
-        let order = self.experts.iter().filter(|cost| !rising(cost)).map(|_| ("tokens", 0.0));
+        let order = experts().filter(|cost| !rising(cost)).map(|_| ("tokens", 0.0));
         must(origin, order, |_| false, "rising from point to point")
     }
 }

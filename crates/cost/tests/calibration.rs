@@ -2,8 +2,8 @@
 //! scale to other shapes.
 
 use motley_cost::calibration::{
-    Calibration, CalibrationError, DiskCost, ExpertCost, FORMAT_VERSION, LinkCost, MAX_FILE_BYTES,
-    Measured, MemoryRate, Provenance, WeightLayout,
+    Calibration, CalibrationError, DeviceCost, DiskCost, ExpertCost, FORMAT_VERSION, LinkCost,
+    MAX_FILE_BYTES, Measured, MemoryRate, Provenance, WeightLayout,
 };
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Residuals};
 
@@ -63,6 +63,10 @@ fn small() -> Calibration {
             latency_us: 9.0,
             gb_per_s: 24.0,
             residuals: residuals(),
+        }],
+        devices: vec![DeviceCost {
+            name: "CUDA0".into(),
+            experts: vec![expert("q4_0", 4.5, WeightLayout::Plain, 1)],
         }],
         experts: vec![
             expert("q4_0", 4.5, WeightLayout::Plain, 1),

@@ -7,16 +7,16 @@
 
 use crate::backend::ComputeOutcome;
 use crate::cpu;
+use crate::gpu::GpuDevice;
+use crate::gpu::device::Stream;
+use crate::made::{bell, fill, set};
 use crate::runtime::Runtime;
 use crate::tensors::{Buffer, Tensors};
 use crate::threadpool::Threadpool;
 use llama_cpp_sys_2 as sys;
 use motley_model::gguf::GgmlType;
-use std::ptr::{NonNull, null, null_mut};
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
-
-/// Rows of different made weights; the others repeat them.
-const MADE_ROWS: usize = 16;
 
 /// How weights lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,14 +73,16 @@ pub enum BenchError {
     },
 }
 
-/// Experts in memory, and the CPU backend that computes them.
+/// Experts in memory, and the backend that computes them.
 pub struct ExpertStack {
     spec: StackSpec,
     /// Gate, up, down.
     weights: [*mut sys::ggml_tensor; 3],
-    backend: NonNull<sys::ggml_backend>,
-    /// The backend holds its address.
-    pool: Arc<Threadpool>,
+    /// Where rows lie.
+    rows: sys::ggml_backend_buffer_type_t,
+    stream: Stream,
+    /// The CPU's backend holds its address; a device has none.
+    pool: Option<Arc<Threadpool>>,
     _buffer: Buffer,
     _tensors: Tensors,
 }
@@ -89,6 +91,40 @@ impl ExpertStack {
     /// Makes the experts: a few rows of bell-shaped weights, quantised by ggml, repeated.
     /// Blocks run on all threads of `pool`.
     pub fn new(_: &Runtime, spec: StackSpec, pool: Arc<Threadpool>) -> Result<Self, BenchError> {
+        // SAFETY: a static of ggml's, and a plain constructor of its CPU backend.
+        let (rows, backend) = unsafe {
+            let cpu = sys::GGML_BACKEND_DEVICE_TYPE_CPU;
+            (sys::ggml_backend_cpu_buffer_type(), sys::ggml_backend_init_by_type(cpu, null()))
+        };
+        let stream = Stream::new(backend).ok_or(BenchError::Memory { bytes: 0 })?;
+        let place = |weights: &_| buffer_type(&spec, weights);
+        let mut stack = Self::made(spec, stream, rows, &place)?;
+        stack.set_pool(pool);
+        Ok(stack)
+    }
+
+    /// The same in a device's memory and on its kernels; the layout must be plain.
+    pub fn on_device(device: &GpuDevice, spec: StackSpec) -> Result<Self, BenchError> {
+        let stream = device.stream().ok_or(BenchError::NoDevice)?;
+        let memory = device.buffer_type();
+        let place = |weights: &[*mut sys::ggml_tensor; 3]| {
+            let asked = Tensors::new(16).ok_or(BenchError::Memory { bytes: 0 })?;
+            // SAFETY: the tensors are live, those of the question as long as `asked`.
+            let computes = |weight: &*mut sys::ggml_tensor| unsafe {
+                device.computes(question(&asked, *weight))
+            };
+            let takes = spec.layout == Layout::Plain && weights.iter().all(computes);
+            takes.then_some(memory).ok_or(BenchError::NoLayout { ty: spec.ty })
+        };
+        Self::made(spec, stream, memory, &place)
+    }
+
+    fn made(
+        spec: StackSpec,
+        stream: Stream,
+        rows: sys::ggml_backend_buffer_type_t,
+        place: Place<'_>,
+    ) -> Result<Self, BenchError> {
         let StackSpec { hidden, intermediate, ty, .. } = spec;
         let fits = |row: u32| ty.row_bytes(u64::from(row)).is_some_and(|bytes| bytes > 0);
         if !fits(hidden) || !fits(intermediate) || spec.experts == 0 {
@@ -98,34 +134,28 @@ impl ExpertStack {
         let (h, i, e) = (hidden.into(), intermediate.into(), spec.experts.into());
         let weights =
             [(h, i), (h, i), (i, h)].map(|(row, rows)| tensors.tensor(ty.id(), [row, rows, e]));
-        let buffer_type = buffer_type(&spec, &weights)?;
+        let buffer_type = place(&weights)?;
         let bytes = ty.row_bytes(h as u64).unwrap_or(0) * 3 * i as u64 * e as u64;
         let buffer = tensors.allocate(buffer_type).ok_or(BenchError::Memory { bytes })?;
         weights.iter().for_each(|weight| fill(*weight));
-        // SAFETY: a plain constructor of ggml's CPU backend.
-        let backend =
-            unsafe { sys::ggml_backend_init_by_type(sys::GGML_BACKEND_DEVICE_TYPE_CPU, null()) };
-        let backend = NonNull::new(backend).ok_or(BenchError::Memory { bytes })?;
-        let mut stack = Self {
-            spec,
-            weights,
-            backend,
-            pool: Arc::clone(&pool),
-            _buffer: buffer,
-            _tensors: tensors,
-        };
-        stack.set_pool(pool);
-        Ok(stack)
+        let (pool, _buffer, _tensors) = (None, buffer, tensors);
+        Ok(Self { spec, weights, rows, stream, pool, _buffer, _tensors })
     }
 
     /// Runs blocks on another pool from now on.
+    ///
+    /// # Panics
+    /// When the stack is on a device.
     pub fn set_pool(&mut self, pool: Arc<Threadpool>) {
+        // SAFETY: returns a static of ggml's.
+        let memory = unsafe { sys::ggml_backend_cpu_buffer_type() };
+        assert_eq!(self.rows, memory, "a device has no threads of ours");
         // SAFETY: ggml pauses the pool before, which is ours and live until the exchange below.
         unsafe {
-            (cpu::procs().set_threads)(self.backend.as_ptr(), pool.threads() as i32);
-            (cpu::procs().set_threadpool)(self.backend.as_ptr(), pool.raw());
+            (cpu::procs().set_threads)(self.stream.raw(), pool.threads() as i32);
+            (cpu::procs().set_threadpool)(self.stream.raw(), pool.raw());
         }
-        self.pool = pool;
+        self.pool = Some(pool);
     }
 
     pub(crate) fn spec(&self) -> &StackSpec {
@@ -163,38 +193,36 @@ impl ExpertStack {
             sys::ggml_build_forward_expand(graph, output);
             (output, graph)
         };
-        // SAFETY: returns a static of ggml's.
-        let buffer =
-            tensors.allocate(unsafe { sys::ggml_backend_cpu_buffer_type() }).ok_or(error)?;
-        let values = bell(rows as usize * self.spec.hidden as usize);
-        set(input, values.as_ptr().cast(), size_of_val(values.as_slice()));
-        let ids_values = vec![0; rows as usize];
-        Ok(BenchBlock {
+        let buffer = tensors.allocate(self.rows).ok_or(error)?;
+        let mut block = BenchBlock {
             stack: self,
             experts,
             tokens,
+            input,
+            input_values: bell(rows as usize * self.spec.hidden as usize),
             ids,
-            ids_values,
+            ids_values: vec![0; rows as usize],
             output,
             graph,
             _buffer: buffer,
             _tensors: tensors,
-        })
+        };
+        block.upload();
+        Ok(block)
     }
 }
 
-impl Drop for ExpertStack {
-    fn drop(&mut self) {
-        // SAFETY: created in `new`, freed once; blocks borrow the stack.
-        unsafe { sys::ggml_backend_free(self.backend.as_ptr()) }
-    }
-}
+/// Says where weights go.
+type Place<'p> =
+    &'p dyn Fn(&[*mut sys::ggml_tensor; 3]) -> Result<sys::ggml_backend_buffer_type_t, BenchError>;
 
 /// A graph over some experts of a stack, ready to run again and again.
 pub struct BenchBlock<'s> {
     stack: &'s ExpertStack,
     experts: u32,
     tokens: u32,
+    input: *mut sys::ggml_tensor,
+    input_values: Vec<f32>,
     ids: *mut sys::ggml_tensor,
     ids_values: Vec<i32>,
     output: *mut sys::ggml_tensor,
@@ -218,12 +246,28 @@ impl BenchBlock<'_> {
         self.experts
     }
 
-    /// Computes the block on the stack's pool.
+    fn upload(&mut self) {
+        let values = self.input_values.as_slice();
+        set(self.input, values.as_ptr().cast(), size_of_val(values));
+    }
+
+    /// Computes the block on the stack's pool. On a device with rows there and back, as a launch
+    /// of the hybrid regime has them.
     pub fn run(&mut self) -> ComputeOutcome {
+        if self.stack.pool.is_some() {
+            return self.compute();
+        }
+        self.upload();
+        let outcome = self.compute();
+        self.output();
+        outcome
+    }
+
+    fn compute(&mut self) -> ComputeOutcome {
         // SAFETY: backend, its pool and the graph are live; the stack is not `Sync`, so runs of
         // its blocks come one after the other.
         let status =
-            unsafe { sys::ggml_backend_graph_compute(self.stack.backend.as_ptr(), self.graph) };
+            unsafe { sys::ggml_backend_graph_compute(self.stack.stream.raw(), self.graph) };
         crate::backend::outcome(status)
     }
 
@@ -265,9 +309,7 @@ fn computes(
     // SAFETY: an empty buffer stands for the real one while the question is asked, then the
     // weight is as before; all tensors are live.
     unsafe {
-        let input = asked.tensor(sys::GGML_TYPE_F32, [(*weight).ne[0], 1, 1]);
-        let ids = asked.tensor(sys::GGML_TYPE_I32, [1, 1, 1]);
-        let operation = sys::ggml_mul_mat_id(asked.raw(), weight, input, ids);
+        let operation = question(asked, weight);
         let buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
         (*weight).buffer = buffer;
         let answer = sys::ggml_backend_dev_supports_op(cpu::device(), operation);
@@ -277,46 +319,16 @@ fn computes(
     }
 }
 
-pub(crate) fn set(tensor: *mut sys::ggml_tensor, data: *const std::ffi::c_void, bytes: usize) {
-    // SAFETY: callers pass data of exactly the tensor's size; its buffer is allocated.
-    unsafe {
-        assert_eq!(sys::ggml_nbytes(tensor), bytes, "data of the tensor's size");
-        sys::ggml_backend_tensor_set(tensor, data, 0, bytes);
-    }
-}
-
-/// Writes made weights: [`MADE_ROWS`] quantised rows, again and again.
-fn fill(weight: *mut sys::ggml_tensor) {
-    // SAFETY: the weight is live and allocated; the buffer has room for the rows ggml writes.
-    let (total, made) = unsafe {
-        let row = (*weight).ne[0] as usize;
-        let values = bell(row * MADE_ROWS);
-        let mut made = vec![0_u8; sys::ggml_row_size((*weight).type_, row as i64) * MADE_ROWS];
-        let (source, target) = (values.as_ptr(), made.as_mut_ptr().cast());
-        sys::ggml_quantize_chunk(
-            (*weight).type_,
-            source,
-            target,
-            0,
-            MADE_ROWS as i64,
-            row as i64,
-            null(),
-        );
-        (sys::ggml_nbytes(weight), made)
-    };
-    let mut all = made.repeat(total.div_ceil(made.len()));
-    all.truncate(total);
-    set(weight, all.as_ptr().cast(), total);
-}
-
-/// Values around zero of the size weights have: sums of uniform ones from a fixed seed.
-pub(crate) fn bell(count: usize) -> Vec<f32> {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut uniform = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
-    };
-    (0..count).map(|_| 0.05 * (uniform() + uniform() + uniform())).collect()
+/// One row through the weight.
+///
+/// # Safety
+/// The weight must be live, and `asked` have room for three tensors.
+unsafe fn question(asked: &Tensors, weight: *mut sys::ggml_tensor) -> *mut sys::ggml_tensor {
+    // SAFETY: by the caller.
+    let input = asked.tensor(sys::GGML_TYPE_F32, unsafe { [(*weight).ne[0], 1, 1] });
+    let ids = asked.tensor(sys::GGML_TYPE_I32, [1, 1, 1]);
+    // SAFETY: all are live, and of fitting shapes.
+    unsafe { sys::ggml_mul_mat_id(asked.raw(), weight, input, ids) }
 }
 
 #[cfg(test)]
@@ -339,6 +351,21 @@ mod tests {
         block.choose(first);
         assert_eq!(block.run(), ComputeOutcome::Done);
         block.output()
+    }
+
+    #[test]
+    fn a_device_computes_what_the_cpu_computes() {
+        let here = stack(GgmlType::Q4_0, Layout::Plain).unwrap();
+        let runtime = Runtime::start(Seam::Registered).unwrap();
+        // The CPU stands in for a GPU: the same calls and bits.
+        let there = ExpertStack::on_device(&GpuDevice::cpu(&runtime), here.spec).unwrap();
+        let mut block = there.block(2, 3).unwrap();
+        block.choose(1);
+        assert_eq!(block.run(), ComputeOutcome::Done);
+        assert_eq!(block.output(), rows(&here, 1));
+        let rearranged = StackSpec { layout: Layout::Rearranged, ..here.spec };
+        let error = ExpertStack::on_device(&GpuDevice::cpu(&runtime), rearranged).err();
+        assert_eq!(error, Some(BenchError::NoLayout { ty: GgmlType::Q4_0 }));
     }
 
     #[test]

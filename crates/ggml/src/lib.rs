@@ -41,6 +41,7 @@ pub mod gpu;
 pub mod grammar;
 mod graph;
 mod log;
+mod made;
 pub mod model;
 mod packed;
 pub mod project;

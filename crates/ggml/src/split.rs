@@ -18,8 +18,9 @@
 
 use crate::affinity::bind_this_thread;
 use crate::backend::{ComputeOutcome, outcome};
-use crate::bench::{BenchError, ExpertStack, bell, set};
+use crate::bench::{BenchError, ExpertStack};
 use crate::cpu;
+use crate::made::{bell, set};
 use crate::tensors::{Buffer, Tensors};
 use crate::threadpool::{Threadpool, ThreadpoolOptions};
 use llama_cpp_sys_2 as sys;

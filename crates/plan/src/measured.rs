@@ -2,9 +2,11 @@
 //! is derived from the machine's description.
 
 use motley_cost::ExpertShape;
-use motley_cost::calibration::{Calibration as Table, ExpertCost, Measured, WeightLayout};
+use motley_cost::calibration::{
+    Calibration as Table, DeviceCost, ExpertCost, LinkCost, Measured, WeightLayout,
+};
 
-use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate};
+use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate, UnitRates};
 
 impl Calibration {
     /// The costs in `table` for experts that lie as `layout`, on `threads` threads, and whose
@@ -30,6 +32,13 @@ impl Calibration {
         if let Some(disk) = &table.disk {
             costs.disk = Some(PathRate { gb_per_s: disk.gb_per_s, latency_us: disk.latency_us });
         }
+        if let Some(device) = table.devices.first() {
+            costs.gpu = unit(device, width).or(costs.gpu);
+            let link = table.links.iter().find(|link| link.to == device.name);
+            let rate =
+                |link: &LinkCost| PathRate { gb_per_s: link.gb_per_s, latency_us: link.latency_us };
+            costs.link = link.map(rate).or(costs.link);
+        }
         let cores = |rate: &motley_cost::calibration::MemoryRate| CoresRate {
             cores: rate.threads,
             gb_per_s: rate.gb_per_s,
@@ -39,6 +48,30 @@ impl Calibration {
         costs.measured = true;
         Ok(costs)
     }
+}
+
+/// What a device does with experts about `width` large; `None` where none were measured.
+fn unit(device: &DeviceCost, width: f64) -> Option<UnitRates> {
+    let far = |cost: &ExpertCost| {
+        let found = f64::from(cost.hidden) * f64::from(cost.intermediate);
+        (found.max(1.0) / width.max(1.0)).ln().abs()
+    };
+    // Of several shapes of a type the nearest.
+    let is_nearest = |cost: &&ExpertCost| {
+        let like = device.experts.iter().filter(|other| other.quantisation == cost.quantisation);
+        like.map(far).fold(f64::INFINITY, f64::min) >= far(cost)
+    };
+    let kernels: Vec<_> = device.experts.iter().filter(is_nearest).filter_map(kernel).collect();
+    let gb_per_s = kernels.iter().map(|kernel| kernel.one_token_gb_per_s).fold(0.0, f64::max);
+    let block_us = device.experts.iter().map(|cost| cost.block_us).fold(0.0, f64::max);
+    (!kernels.is_empty()).then_some(UnitRates {
+        pass_us: 0.0,
+        layer_us: block_us,
+        memory_gb_per_s: gb_per_s,
+        kernels,
+        idle_w: None,
+        busy_w: None,
+    })
 }
 
 /// One token as it was measured, launch included; many by the fitted slope.
@@ -112,11 +145,38 @@ mod tests {
                 residuals: Default::default(),
             }),
             links: vec![],
+            devices: vec![],
             experts: vec![
                 expert(WeightLayout::Plain, 2, 100.0),
                 expert(WeightLayout::Rearranged, 2, 80.0),
             ],
         }
+    }
+
+    #[test]
+    fn a_devices_experts_and_link_become_costs() {
+        let other = ExpertCost { hidden: 576, ..expert(WeightLayout::Plain, 1, 9.0) };
+        let experts = vec![expert(WeightLayout::Plain, 1, 5.0), other];
+        let to = |name: &str, gb_per_s| LinkCost {
+            from: "CPU".into(),
+            to: name.into(),
+            latency_us: 8.0,
+            gb_per_s,
+            residuals: Default::default(),
+        };
+        let table = Table {
+            devices: vec![DeviceCost { name: "Vulkan1".into(), experts }],
+            links: vec![to("Vulkan0", 3.0), to("Vulkan1", 12.0)],
+            ..table()
+        };
+        let costs = Calibration::measured(&table, WeightLayout::Plain, 2, 1.6e6).unwrap();
+        assert!(costs.is_sound(), "{costs:?}");
+        let gpu = costs.gpu.unwrap();
+        assert_eq!((gpu.kernels.len(), gpu.layer_us), (1, 20.0));
+        assert!((gpu.kernels[0].one_token_gb_per_s - 200.0).abs() < 1e-6, "{gpu:?}");
+        assert_eq!(costs.link, Some(PathRate { gb_per_s: 12.0, latency_us: 8.0 }));
+        let without = Calibration::measured(&self::table(), WeightLayout::Plain, 2, 1.6e6).unwrap();
+        assert_eq!((without.gpu, without.link), (None, None));
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! Experts on the CPU: every quantisation and layout, one token to hundreds, through ggml's
-//! kernels. Weights come from memory, as they do when a model routes: each run takes other
+//! Experts on the CPU and on GPUs: every quantisation and layout, one token to hundreds, through
+//! ggml's kernels. Weights come from memory, as they do when a model routes: each run takes other
 //! experts of a stack that no cache holds.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use motley_cost::calibration::{ExpertCost, Measured, WeightLayout};
+use motley_cost::calibration::{DeviceCost, ExpertCost, Measured, WeightLayout};
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Fit};
+use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
     BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions,
 };
@@ -80,6 +81,36 @@ pub fn measure(
         }
     }
     Ok(costs)
+}
+
+/// Costs by kind on `device`, rows there and back counted; done by `until` as above. A type its
+/// kernels lack, or for which it has no memory, is left out.
+pub fn measure_on(
+    device: &GpuDevice,
+    subject: &Subject<'_>,
+    until: Instant,
+    steps: &mut Steps<'_>,
+) -> Result<DeviceCost, MeasureError> {
+    let Subject { runtime, kinds, stack_bytes } = *subject;
+    let name = device.info().name.clone();
+    let mut pace = Pace { until, all: kinds.len() * (TOKENS.len() + 1), done: 0 };
+    let mut experts = Vec::new();
+    for &kind in kinds {
+        steps.tell(&format!("{} experts on {name}", kind.ty), pace.done, pace.all);
+        let bench = Bench { runtime, kind, layout: Layout::Plain, stack_bytes };
+        match ExpertStack::on_device(device, bench.stack_spec(kind.shape)) {
+            Ok(stack) => {
+                let block_us = block_us(&stack, &mut pace)?;
+                let measured = curve(&stack, block_us, &mut pace)?;
+                experts.push(bench.cost(1, block_us, measured, &bench.shape(kind.shape))?);
+            }
+            Err(BenchError::NoLayout { .. } | BenchError::Memory { .. }) => {
+                pace.done += TOKENS.len() + 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(DeviceCost { name, experts })
 }
 
 /// What is measured and with what.
@@ -166,16 +197,14 @@ impl Bench<'_> {
         ExpertShape::new(hidden, intermediate, self.kind.ty.bits_per_weight())
     }
 
-    fn stack(
-        &self,
-        (hidden, intermediate): (u32, u32),
-        pool: Arc<Threadpool>,
-    ) -> Result<ExpertStack, MeasureError> {
+    fn stack_spec(&self, (hidden, intermediate): (u32, u32)) -> StackSpec {
         let bytes = self.shape((hidden, intermediate)).bytes.max(1);
         let experts = self.stack_bytes.div_ceil(bytes).max(LEAST_EXPERTS) as u32;
-        let (ty, layout) = (self.kind.ty, self.layout);
-        let spec = StackSpec { hidden, intermediate, experts, ty, layout };
-        Ok(ExpertStack::new(self.runtime, spec, pool)?)
+        StackSpec { hidden, intermediate, experts, ty: self.kind.ty, layout: self.layout }
+    }
+
+    fn stack(&self, shape: (u32, u32), pool: Arc<Threadpool>) -> Result<ExpertStack, MeasureError> {
+        Ok(ExpertStack::new(self.runtime, self.stack_spec(shape), pool)?)
     }
 
     fn cost(
@@ -218,7 +247,8 @@ impl Bench<'_> {
         let (mut of_fit, mut of_points) = (0.0, 0.0);
         for tokens in OTHER_TOKENS {
             let experts = f64::from(experts_for(tokens));
-            let took_us = run_us(&stack, experts_for(tokens), tokens, pace.slice())?;
+            let block = (experts_for(tokens), tokens);
+            let took_us = run_us(&stack, block, pace.slice())?;
             let error = |one: f64| (cost.block_us + experts * one - took_us).abs() / took_us;
             of_fit += error(cost.compute(&shape).us(tokens));
             of_points += error(cost.points_us(&shape, tokens));
@@ -244,8 +274,8 @@ fn pool(threads: u32) -> Result<Arc<Threadpool>, MeasureError> {
 /// `T(1) = block + t`, `T(8) = block + 8 t`. A difference of two times, so noise is bounded.
 fn block_us(stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
     let slice = pace.slice();
-    let one = run_us(stack, 1, 1, slice / 2)?;
-    let many = run_us(stack, EXPERTS, 1, slice / 2)?;
+    let one = run_us(stack, (1, 1), slice / 2)?;
+    let many = run_us(stack, (EXPERTS, 1), slice / 2)?;
     let experts = f64::from(EXPERTS);
     Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
 }
@@ -261,7 +291,7 @@ fn curve(
     for (index, tokens) in TOKENS.into_iter().enumerate() {
         let slice = pace.slice();
         let experts = experts_for(tokens);
-        let us = run_us(stack, experts, tokens, slice)?;
+        let us = run_us(stack, (experts, tokens), slice)?;
         let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
         measured.push(Measured { tokens, took_us });
         let next = Duration::from_secs_f64(2e-6 * us);
@@ -277,11 +307,10 @@ fn experts_for(tokens: u32) -> u32 {
     if tokens <= FEW_TOKENS { EXPERTS } else { 1 }
 }
 
-/// Time of an undisturbed block over always other experts of the stack.
+/// Time of an undisturbed block of (experts, tokens each) over always other experts of the stack.
 fn run_us(
     stack: &ExpertStack,
-    experts: u32,
-    tokens: u32,
+    (experts, tokens): (u32, u32),
     slice: Duration,
 ) -> Result<f64, MeasureError> {
     let block = std::cell::RefCell::new(stack.block(experts, tokens)?);
@@ -311,6 +340,23 @@ mod tests {
         let new = Kind { ty: GgmlType::Q4_1, shape: (576, 1536) };
         assert_eq!(kinds(&[known]).len(), TYPES.len());
         assert_eq!(kinds(&[known, new]).len(), TYPES.len() + 1);
+    }
+
+    #[test]
+    fn a_device_is_measured_with_rows_there_and_back() {
+        let runtime = Runtime::start(Seam::Registered).unwrap();
+        let kinds = [GgmlType::Q4_0, GgmlType::F16].map(|ty| Kind { ty, shape: (512, 256) });
+        let subject = Subject { runtime: &runtime, kinds: &kinds, stack_bytes: 8 << 20 };
+        let until = Instant::now() + Duration::from_millis(400);
+        let mut quiet = |_: &str, _: f64| {};
+        // The CPU stands in for a GPU.
+        let device = GpuDevice::cpu(&runtime);
+        let cost = measure_on(&device, &subject, until, &mut Steps::new(&mut quiet)).unwrap();
+        assert_eq!((cost.name.as_str(), cost.experts.len()), ("CPU", 2));
+        for expert in &cost.experts {
+            assert_eq!((expert.threads, expert.layout), (1, WeightLayout::Plain));
+            assert!(expert.measured.len() >= 3 && expert.us_per_mb > 0.0, "{expert:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Measures this machine within a time limit and fits the costs. Needs an idle machine to mean
 //! anything; says in the result how idle it was.
 //!
-//! * [`experts`]: experts on the CPU through ggml's kernels.
+//! * [`experts`]: experts on the CPU and on GPUs through ggml's kernels.
 //! * [`bandwidth`]: reading memory, by number of threads.
 //! * [`disk`]: reading expert-sized ranges.
 //! * [`links`]: copies to and from GPUs.
@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use motley_cost::FitError;
-use motley_cost::calibration::{Calibration, FORMAT_VERSION, Provenance};
+use motley_cost::calibration::{Calibration, DeviceCost, FORMAT_VERSION, Provenance};
+use motley_ggml::gpu::gpu_devices;
 use motley_ggml::{BenchError, Runtime, cpu};
 use motley_host::{cpu_name, load, memory, topology};
 
@@ -36,6 +37,8 @@ const MEMORY_SHARE: f64 = 0.08;
 
 /// Part for links to GPUs, where there are any; taken from the experts' part.
 const LINKS_SHARE: f64 = 0.05;
+/// The same for experts on GPUs.
+const DEVICES_SHARE: f64 = 0.25;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -107,6 +110,7 @@ pub fn measure(
     let until = start + wanted.budget.mul_f64(MEMORY_SHARE + DISK_SHARE + EXPERTS_SHARE);
     let kinds = experts::kinds(&wanted.kinds);
     let subject = experts::Subject { runtime, kinds: &kinds, stack_bytes: size_bytes };
+    let devices = on_devices(&subject, wanted.budget.mul_f64(DEVICES_SHARE), &mut steps)?;
     let experts = experts::measure(&subject, &counts, until, &mut steps)?;
 
     let provenance = Provenance {
@@ -127,7 +131,19 @@ pub fn measure(
     };
     let machine = describe::machine(&provenance, &found);
     let version = FORMAT_VERSION;
-    Ok(Calibration { version, provenance, machine, memory, disk, links, experts })
+    Ok(Calibration { version, provenance, machine, memory, disk, links, experts, devices })
+}
+
+/// Experts on every GPU; nothing without one.
+fn on_devices(
+    subject: &experts::Subject<'_>,
+    slice: Duration,
+    steps: &mut Steps<'_>,
+) -> Result<Vec<DeviceCost>, MeasureError> {
+    let gpus = gpu_devices(subject.runtime);
+    let each = slice / gpus.len().max(1) as u32;
+    let measured = |gpu| experts::measure_on(gpu, subject, Instant::now() + each, steps);
+    gpus.iter().map(measured).collect()
 }
 
 /// One, half of all and all threads.

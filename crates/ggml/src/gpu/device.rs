@@ -126,6 +126,11 @@ pub(crate) struct Stream(NonNull<sys::ggml_backend>);
 unsafe impl Send for Stream {}
 
 impl Stream {
+    /// Takes a backend that nobody else has; `None` for none.
+    pub(crate) fn new(raw: sys::ggml_backend_t) -> Option<Self> {
+        NonNull::new(raw).map(Self)
+    }
+
     pub(crate) fn raw(&self) -> sys::ggml_backend_t {
         self.0.as_ptr()
     }

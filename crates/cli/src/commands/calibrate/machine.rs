@@ -123,14 +123,14 @@ fn threads(threads: u32) -> String {
     if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
 }
 
-/// One row per type and layout with all threads: decode, prefill, and how far to trust it.
+/// One row per type and layout with all threads, and per type and device: decode, prefill, and how far to trust it.
 fn experts(measured: &Calibration, width: u16) -> String {
     let most = measured.experts.iter().map(|cost| cost.threads).max().unwrap_or(1);
     let mut table = table(width, presets::UTF8_FULL_CONDENSED);
     table.set_header([
         "Experts",
         "Size",
-        "Layout",
+        "Where",
         "1 token",
         "Read",
         "Compute",
@@ -138,28 +138,33 @@ fn experts(measured: &Calibration, width: u16) -> String {
         "Other shape",
     ]);
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
-        table.add_row(row(cost));
+        let layout = match cost.layout {
+            WeightLayout::Plain => "plain",
+            WeightLayout::Rearranged => "rearranged",
+        };
+        table.add_row(row(cost, layout));
+    }
+    for device in &measured.devices {
+        for cost in &device.experts {
+            table.add_row(row(cost, &device.name));
+        }
     }
     align_right(&mut table, &[1, 3, 4, 5, 6, 7]);
     let note = "Mean errors: of the fit, and of the points on another shape.";
     format!("{}\n {}.\n {note}", table.trim_fmt(), threads(most))
 }
 
-fn row(cost: &ExpertCost) -> [String; 8] {
+fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
     let (hidden, intermediate) = (f64::from(cost.hidden), f64::from(cost.intermediate));
     let bytes = 3.0 * hidden * intermediate * cost.bits_per_weight / 8.0;
     let flop = 6.0 * hidden * intermediate;
     let one = cost.measured.first().map_or(0.0, |point| point.took_us);
     let busiest = cost.measured.last();
     let compute = busiest.map_or(0.0, |last| f64::from(last.tokens) * flop / last.took_us * 1e-3);
-    let layout = match cost.layout {
-        WeightLayout::Plain => "plain",
-        WeightLayout::Rearranged => "rearranged",
-    };
     [
         cost.quantisation.clone(),
         format!("{}×{}", cost.hidden, cost.intermediate),
-        layout.into(),
+        place.into(),
         format!("{one:.0} us"),
         format!("{:.1}", bytes / one.max(1e-9) * 1e-3),
         format!("{compute:.0}"),
@@ -171,7 +176,7 @@ fn row(cost: &ExpertCost) -> [String; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_cost::calibration::{FORMAT_VERSION, Measured, MemoryRate, Provenance};
+    use motley_cost::calibration::{DeviceCost, FORMAT_VERSION, Measured, MemoryRate, Provenance};
 
     fn measured() -> Calibration {
         let expert = ExpertCost {
@@ -208,6 +213,7 @@ mod tests {
             memory: [1, 64, 128].map(|threads| MemoryRate { threads, gb_per_s: 301.5 }).to_vec(),
             disk: None,
             links: vec![],
+            devices: vec![DeviceCost { name: "Vulkan0".into(), experts: vec![expert.clone()] }],
             experts: vec![expert],
         }
     }
@@ -216,7 +222,9 @@ mod tests {
     fn the_page_fits_eighty_columns_and_says_when_others_were_busy() {
         let page = render(&measured(), Path::new("x.toml"), 80);
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
-        for text in ["251 us", "10.0 ", "201 ", "4.0 %", "64.00 when it began"] {
+        for text in
+            ["rearranged", "Vulkan0", "251 us", "10.0 ", "201 ", "4.0 %", "64.00 when it began"]
+        {
             assert!(page.contains(text), "{text} in\n{page}");
         }
     }
