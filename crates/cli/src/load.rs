@@ -17,6 +17,7 @@ use motley_model::{ModelSpec, Sizes};
 use motley_plan::budget::{Budget, BudgetReason};
 use motley_plan::cores::CoreSet;
 use motley_plan::{CorePlan, Plan, Regime};
+use motley_trace::Phase;
 use std::path::Path;
 
 /// Length of the prompts for which chunks are compared and speed is told.
@@ -212,6 +213,11 @@ pub(crate) fn load(
     if let Some(here) = Here::find().filter(|_| options.hybrid.is_some()) {
         let costs = here.plain_costs(&spec, global.threads)?;
         options.hybrid = options.hybrid.map(|hybrid| hybrid.calibrated(&costs, &spec));
+    }
+    if let Some(hybrid) = &mut options.hybrid
+        && let Some(profile) = planned::profile_of(model, &spec)
+    {
+        hybrid.most_used = profile.most_used(Phase::Decode);
     }
     let bar = progress_bar(global.json);
     let engine = Engine::load(runtime, model, &options, &mut |fraction| {

@@ -2,13 +2,18 @@
 //! all of the experts on the device, under every strategy, it says what the CPU alone says. The
 //! device is ggml's CPU behind the code of a GPU, so bits can be compared.
 
+#[path = "support/order.rs"]
+mod order;
+
 use motley_engine::hybrid::{DeviceRoom, HybridOptions};
 use motley_engine::{
     Engine, EngineOptions, Generation, GpuDevice, HybridReport, PrefetchChoice, Runtime, Sampling,
     Seam, SessionOptions,
 };
+use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, SessionShape};
 use motley_sched::strategy::StrategyChoice;
+use order::first_experts;
 use std::ops::ControlFlow;
 use std::path::Path;
 use xtask::fixtures::{synthetic, trained};
@@ -33,6 +38,8 @@ struct Way {
     devices: &'static [f64],
     strategy: StrategyChoice,
     prefetch: PrefetchChoice,
+    /// Whether the first experts of each layer are known to be used much.
+    begins_full: bool,
 }
 
 const USUAL: Way = Way {
@@ -40,11 +47,12 @@ const USUAL: Way = Way {
     devices: &[1.0],
     strategy: StrategyChoice::Timelines,
     prefetch: PrefetchChoice::WholeLayer,
+    begins_full: false,
 };
 
 fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
-    let (spec, _) = motley_model::ModelSpec::open(path).expect("a model");
+    let (spec, _) = ModelSpec::open(path).expect("a model");
     let shape = SessionShape { context_tokens: 256, chunk_tokens: 64, output_tokens: 1 };
     let budget = Budget::of(&spec, shape);
     let all = spec.expert_layers().count() as u32 * spec.experts;
@@ -58,6 +66,7 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
         prefill: way.strategy,
         decode: way.strategy,
         prefetch: way.prefetch,
+        most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         ..HybridOptions::over(way.devices.iter().map(|part| device(part * way.share)).collect())
     });
     let options =
@@ -104,6 +113,24 @@ fn every_strategy_says_the_same_at_every_share() {
             check(&path, Way { share, strategy, ..USUAL }, &expected);
         }
     }
+}
+
+/// A split by layers begins with its layers and copies nothing afterwards; a known favourite is
+/// there from the start.
+#[test]
+fn devices_begin_with_what_they_are_told() {
+    let Some(path) = synthetic(Arch::Qwen3moe) else { return };
+    let (expected, _) = said(&path, None);
+    let split =
+        Way { strategy: StrategyChoice::LayerSplit, prefetch: PrefetchChoice::None, ..USUAL };
+    let figures = check(&path, split, &expected).expect("a device").figures;
+    assert!(figures.fast_pairs > 0 && figures.home_pairs > 0, "{figures:?}");
+    assert_eq!((figures.demanded_copies, figures.guessed_copies), (0, 0), "{figures:?}");
+    let miss = Way { strategy: StrategyChoice::CpuOnMiss, prefetch: PrefetchChoice::None, ..USUAL };
+    let empty = check(&path, miss, &expected).expect("a device").figures;
+    let told =
+        check(&path, Way { begins_full: true, ..miss }, &expected).expect("a device").figures;
+    assert!(told.fast_pairs > empty.fast_pairs, "{told:?} {empty:?}");
 }
 
 #[test]

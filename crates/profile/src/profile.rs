@@ -1,6 +1,6 @@
 //! What a profile holds, and what follows from its counts. Not how it is read or made.
 
-use motley_trace::{ExpertGrid, Phase};
+use motley_trace::{ExpertGrid, ExpertKey, Phase};
 use serde::{Deserialize, Serialize};
 
 use crate::overlap::Overlap;
@@ -154,6 +154,19 @@ impl Profile {
         self.layers
             .iter()
             .filter(|layer| layer.prefill.iter().chain(&layer.decode).any(|count| *count > 0))
+    }
+
+    /// All experts of the visited layers: the most used one of each layer, then the second of
+    /// each, and so on. What a device begins with.
+    pub fn most_used(&self, phase: Phase) -> Vec<ExpertKey> {
+        let ranked: Vec<_> =
+            self.visited().map(|layer| (layer.layer, rank(&layer.best(phase)))).collect();
+        let nth = |nth: usize| {
+            ranked.iter().filter_map(move |(layer, experts)| {
+                Some(ExpertKey::new(*layer, *experts.get(nth)?))
+            })
+        };
+        (0..usize::from(self.header.experts)).flat_map(nth).collect()
     }
 
     /// Mean of `r_l` over the visited layers; 0 when none was.

@@ -1,7 +1,7 @@
 //! The format: round trips, what is refused and how it is said, and hostile input.
 
 use motley_profile::{Origin, Overlap, Profile, ProfileBuilder, overlap_at};
-use motley_trace::{Phase, TraceHeader, Visit, record};
+use motley_trace::{ExpertKey, Phase, TraceHeader, Visit, record};
 use proptest::prelude::*;
 
 fn trace_header() -> TraceHeader {
@@ -41,6 +41,17 @@ fn text(profile: &Profile) -> String {
     let mut bytes = Vec::new();
     profile.write(&mut bytes).unwrap();
     String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_most_used_come_layer_by_layer() {
+    let rows: &[(Phase, u16, &[u16])] =
+        &[(Phase::Prefill, 0, &[2, 1, 2, 1, 2, 3]), (Phase::Prefill, 1, &[0, 3, 3, 1, 3, 1])];
+    let keys = [(0, 2), (1, 3), (0, 1), (1, 1), (0, 3), (1, 0), (0, 0), (1, 2)];
+    let keys = keys.map(|(layer, expert)| ExpertKey::new(layer, expert));
+    assert_eq!(profile(rows, "a.txt").most_used(Phase::Decode), keys);
+    let unvisited = profile(&rows[1..], "a.txt").most_used(Phase::Prefill);
+    assert_eq!(unvisited, [3, 1, 0, 2].map(|expert| ExpertKey::new(1, expert)));
 }
 
 #[test]

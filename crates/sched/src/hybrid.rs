@@ -1,12 +1,12 @@
 //! Everything that decides in the hybrid regime, as one value: a driver in real time and the
 //! simulator build the same scheduler from it. Starts nothing.
 
-use motley_trace::TraceHeader;
+use motley_trace::{ExpertKey, TraceHeader};
 
 use crate::cache::{Capacity, ExpertCache, PolicyChoice};
 use crate::prefetch::PrefetchChoice;
 use crate::scheduler::{Limits, Scheduler, SchedulerParts};
-use crate::strategy::{ByPhase, StrategyChoice};
+use crate::strategy::{ByPhase, LayerSplit, StrategyChoice};
 use crate::work::Costs;
 
 /// Who decides what, with which room.
@@ -26,9 +26,22 @@ pub struct HybridSetup {
     pub policy: PolicyChoice,
     /// What is brought before it is asked for.
     pub prefetch: PrefetchChoice,
+    /// Experts known to be used much, the most used first; none where nothing is known.
+    pub most_used: Vec<ExpertKey>,
 }
 
 impl HybridSetup {
+    /// What the device begins with, as far as there is room: whole layers under a split by
+    /// layers, else the most used experts.
+    pub fn residents(&self, header: &TraceHeader) -> Vec<ExpertKey> {
+        match self.decode {
+            StrategyChoice::LayerSplit => {
+                LayerSplit::residents(header.grid(), self.capacity.total())
+            }
+            _ => self.most_used.clone(),
+        }
+    }
+
     /// The scheduler before its first layer. Its units compute whole experts only.
     pub fn scheduler(&self, header: &TraceHeader) -> Scheduler {
         let grid = header.grid();

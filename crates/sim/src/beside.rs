@@ -61,7 +61,7 @@ fn same_phase(visits: &mut [Visit]) {
     }
 }
 
-/// The same routing under the same scheduler in virtual time, from an empty device. `foreseen`
+/// The same routing under the same scheduler in virtual time, from the same beginning. `foreseen`
 /// is the part of the next layer's choices that is known early.
 pub fn hybrid_again(
     recorded: &Spans,
@@ -70,6 +70,7 @@ pub fn hybrid_again(
     foreseen: f64,
 ) -> Result<Spans, DriveError> {
     let mut scheduler = setup.scheduler(&trace.header);
+    scheduler.preload(&setup.residents(&trace.header));
     let truth = |phase| Truth {
         costs: measured(recorded, trace, phase, &setup.costs),
         dense: dense(recorded, trace, phase),
@@ -221,6 +222,7 @@ mod tests {
             decode: StrategyChoice::Timelines,
             policy: PolicyChoice::Lru,
             prefetch: PrefetchChoice::Refill,
+            most_used: Vec::new(),
         }
     }
 

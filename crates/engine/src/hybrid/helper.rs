@@ -24,6 +24,7 @@ use motley_sched::shares::Shares;
 use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
 use motley_sched::{Costs, Routing};
+use motley_trace::ExpertKey;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,6 +44,8 @@ pub struct HybridOptions {
     /// What is brought before it is asked for, into idle link time only (M4). Experts the CPU
     /// computed are not brought afterwards, unless this is one of the refills.
     pub prefetch: PrefetchChoice,
+    /// Experts known to be used much, the most used first: the devices begin with them.
+    pub most_used: Vec<ExpertKey>,
     /// What things cost; `None` takes usual ones.
     pub costs: Option<Costs>,
     /// Whether what ran when is recorded.
@@ -64,6 +67,7 @@ impl HybridOptions {
             decode: StrategyChoice::Timelines,
             policy: PolicyChoice::default(),
             prefetch: PrefetchChoice::WholeLayer,
+            most_used: Vec::new(),
             costs: None,
             records: false,
         }
@@ -220,15 +224,16 @@ impl HybridHelper {
         let Devices { shares, fast, link, units } =
             devices::start(&options.devices, most, spec, &self.paths)?;
         self.handle.lock().report.cache_slots = shares.capacity.total();
-        let setup = self.setup(shares);
+        let (setup, header) = (self.setup(shares), trace_header(&self.spec));
         let executor = Arc::new(Executor::new(ExecutorParts {
             staging_slots: setup.limits.staging_slots,
-            scheduler: setup.scheduler(&trace_header(&self.spec)),
+            scheduler: setup.scheduler(&header),
             fast,
             link,
             clock: Clock::wall(),
             records: options.records,
         }));
+        executor.preload(&setup.residents(&header)).map_err(|error| error.to_string())?;
         let mut state = self.handle.lock();
         (state.executor, state.setup) = (Some(Arc::clone(&executor)), Some(setup));
         drop(state);
@@ -255,6 +260,7 @@ impl HybridHelper {
             decode: options.decode,
             policy: options.policy,
             prefetch: options.prefetch,
+            most_used: options.most_used.clone(),
         }
     }
 }

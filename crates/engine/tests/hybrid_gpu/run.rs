@@ -1,6 +1,7 @@
 //! One run of a model on the CPU or beside a GPU: tokens, logits and counts; and how far two of
 //! them are apart.
 
+use crate::order::first_experts;
 use motley_engine::{
     DeviceRoom, Engine, EngineOptions, GpuDevice, HybridOptions, HybridReport, LayerGpu, Loading,
     PrefetchChoice, Routed, RoutingWatcher, Runtime, Seam, SessionOptions,
@@ -47,12 +48,14 @@ pub(crate) struct Way<'d> {
     pub(crate) usage: Usage,
     pub(crate) strategy: StrategyChoice,
     pub(crate) prefetch: PrefetchChoice,
+    /// Whether the devices begin with experts, as many as they hold.
+    pub(crate) begins_full: bool,
 }
 
 impl<'d> Way<'d> {
     pub(crate) fn usual(devices: &'d [GpuDevice], usage: Usage) -> Self {
         let (strategy, prefetch) = (StrategyChoice::Timelines, PrefetchChoice::WholeLayer);
-        Self { devices, usage, strategy, prefetch }
+        Self { devices, usage, strategy, prefetch, begins_full: false }
     }
 }
 
@@ -109,6 +112,7 @@ fn options(path: &Path, way: Way<'_>) -> EngineOptions {
         prefill: way.strategy,
         decode: way.strategy,
         prefetch: way.prefetch,
+        most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         // Some more for the rows of a computation, and for a slot to pass experts through.
         ..HybridOptions::over(rooms(way.devices, slot_bytes * (all * share * 1.2 + 2.0)))
     };

@@ -154,6 +154,9 @@ fn experts(measured: &Calibration, width: u16) -> String {
     format!("{}\n {}.\n {note}", table.trim_fmt(), threads(most))
 }
 
+/// From here on times are told in milliseconds.
+const LONG_US: f64 = 10_000.0;
+
 fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
     let (hidden, intermediate) = (f64::from(cost.hidden), f64::from(cost.intermediate));
     let bytes = 3.0 * hidden * intermediate * cost.bits_per_weight / 8.0;
@@ -165,7 +168,7 @@ fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
         cost.quantisation.clone(),
         format!("{}×{}", cost.hidden, cost.intermediate),
         place.into(),
-        format!("{one:.0} us"),
+        if one < LONG_US { format!("{one:.0} us") } else { format!("{:.0} ms", one / 1e3) },
         format!("{:.1}", bytes / one.max(1e-9) * 1e-3),
         format!("{compute:.0}"),
         percent(cost.residuals.mean_relative),
