@@ -141,7 +141,7 @@ fn models_under_every_strategy() {
                 let prefetch = PrefetchChoice::None;
                 let way = Way { strategy, prefetch, begins_full: true, ..usual };
                 let report = says_the_same(&floats, way).report.expect("a device");
-                assert!(share < 0.5 || report.figures.fast_pairs > 0, "{way}: {report:?}");
+                assert!(share < 1.0 || report.figures.fast_pairs > 0, "{way}: {report:?}");
             }
         }
     }
