@@ -61,6 +61,15 @@ fn the_stand_in_says_what_the_cpu_says_and_draws_every_lane() {
 }
 
 #[test]
+fn a_device_of_no_use_is_refused_with_what_would_be() {
+    let Some(model) = model() else { return };
+    let run = ["run", &model, "-p", "x", "-n", "1", "--no-record", "--devices"];
+    let output = motley(&[&run[..], &["stand-in=4M", "--memory", "400M"]].concat());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && error.contains("--memory"), "{error}");
+}
+
+#[test]
 fn several_devices_of_different_size_say_the_same() {
     let Some(model) = model() else { return };
     let run = ["run", &model, "-p", "Once upon a time", "-n", "24", "--exact", "--threads", "1"];

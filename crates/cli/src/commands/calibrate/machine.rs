@@ -140,7 +140,7 @@ fn experts(measured: &Calibration, width: u16) -> String {
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
         let layout = match cost.layout {
             WeightLayout::Plain => "plain",
-            WeightLayout::Rearranged => "rearranged",
+            WeightLayout::Rearranged => "repacked",
         };
         table.add_row(row(cost, layout));
     }
@@ -226,7 +226,7 @@ mod tests {
         let page = render(&measured(), Path::new("x.toml"), 80);
         assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
         for text in
-            ["rearranged", "Vulkan0", "251 us", "10.0 ", "201 ", "4.0 %", "64.00 when it began"]
+            ["repacked", "Vulkan0", "251 us", "10.0 ", "201 ", "4.0 %", "64.00 when it began"]
         {
             assert!(page.contains(text), "{text} in\n{page}");
         }
