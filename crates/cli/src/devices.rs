@@ -52,7 +52,8 @@ pub(crate) fn apply(
         (false, false) => DeviceUse::of(&budget, spec.used, &rooms),
     };
     if usage == DeviceUse::Nothing && !wanted.eq_ignore_ascii_case("auto") {
-        let (given, least) = (HumanBytes(rooms.iter().sum()), least_bytes(&budget, spec, streams));
+        let (given, least) =
+            (HumanBytes(rooms.iter().sum()), DeviceUse::least_bytes(&budget, spec.used, streams));
         bail!(
             "--devices {wanted}: {given} of memory there are too little for this model, which \
              needs {}; leave it out, or give more",
@@ -61,12 +62,6 @@ pub(crate) fn apply(
     }
     let all_bytes = u64::from(budget.experts) * budget.slot_bytes;
     Ok(use_devices(&found, &rooms, usage, all_bytes, options))
-}
-
-/// The least memory with which one device is of use.
-fn least_bytes(budget: &Budget, spec: &ModelSpec, streams: bool) -> u64 {
-    let dense = budget.dense_bytes + budget.kv_bytes + budget.compute_bytes;
-    if streams || !spec.is_moe() { dense } else { u64::from(spec.used) * budget.slot_bytes }
 }
 
 impl Wanted {

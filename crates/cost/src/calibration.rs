@@ -287,11 +287,7 @@ impl Calibration {
             (&cost.quantisation, cost.layout, cost.threads)
                 == (&like.quantisation, like.layout, like.threads)
         });
-        let far = |cost: &ExpertCost| {
-            let found = f64::from(cost.hidden) * f64::from(cost.intermediate);
-            (found.max(1.0) / width.max(1.0)).ln().abs()
-        };
-        same.min_by(|a, b| far(a).total_cmp(&far(b)))
+        same.min_by(|a, b| a.far_from(width).total_cmp(&b.far_from(width)))
     }
 
     /// The same for a type that was not measured: the one nearest in bits for a weight.
@@ -370,6 +366,12 @@ fn must(
 }
 
 impl ExpertCost {
+    /// How far its matrices are from `width` (hidden times between) in size; 0 is equal.
+    pub fn far_from(&self, width: f64) -> f64 {
+        let found = f64::from(self.hidden) * f64::from(self.intermediate);
+        (found.max(1.0) / width.max(1.0)).ln().abs()
+    }
+
     /// The cost of one expert of another shape. The block's share is not in it.
     pub fn compute(&self, shape: &ExpertShape) -> ComputeCost {
         ComputeCost {

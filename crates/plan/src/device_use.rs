@@ -30,8 +30,8 @@ impl DeviceUse {
     pub fn of(budget: &Budget, used: u32, rooms: &[u64]) -> Self {
         let device_bytes = rooms.iter().sum::<u64>();
         let dense = dense_bytes(budget, rooms);
-        let slots = |slots: u32| u64::from(slots) * budget.slot_bytes;
-        let (all, least) = (slots(budget.experts), slots(used));
+        let all = u64::from(budget.experts) * budget.slot_bytes;
+        let least = Self::least_bytes(budget, used, false);
         let left = device_bytes.saturating_sub(dense);
         if device_bytes >= dense && left >= all {
             Self::Everything
@@ -48,7 +48,17 @@ impl DeviceUse {
 }
 
 impl DeviceUse {
-    /// The same where experts are read from disk as they are needed.
+    /// The least memory with which one device is of use: one layer's choice of experts, or, where
+    /// it could have none (a dense model, or `streams` from disk), everything but experts.
+    pub fn least_bytes(budget: &Budget, used: u32, streams: bool) -> u64 {
+        if streams || budget.experts == 0 {
+            dense_bytes(budget, &[0])
+        } else {
+            u64::from(used) * budget.slot_bytes
+        }
+    }
+
+    /// [`DeviceUse::of`] where experts are read from disk as they are needed.
     pub fn of_streamed(budget: &Budget, rooms: &[u64]) -> Self {
         let fits = rooms.iter().sum::<u64>() >= dense_bytes(budget, rooms) && !rooms.is_empty();
         if fits { Self::Dense } else { Self::Nothing }

@@ -52,10 +52,7 @@ impl Calibration {
 
 /// What a device does with experts about `width` large; `None` where none were measured.
 fn unit(device: &DeviceCost, width: f64) -> Option<UnitRates> {
-    let far = |cost: &ExpertCost| {
-        let found = f64::from(cost.hidden) * f64::from(cost.intermediate);
-        (found.max(1.0) / width.max(1.0)).ln().abs()
-    };
+    let far = |cost: &ExpertCost| cost.far_from(width);
     // Of several shapes of a type the nearest.
     let is_nearest = |cost: &&ExpertCost| {
         let like = device.experts.iter().filter(|other| other.quantisation == cost.quantisation);

@@ -1,6 +1,7 @@
 //! What this build of ggml can use: instruction sets and devices. Nothing of the machine's files.
 
-use motley_ggml::{DeviceType, Runtime, cpu, devices};
+use motley_ggml::gpu::gpu_devices;
+use motley_ggml::{DeviceInfo, Runtime, cpu};
 use serde::Serialize;
 
 /// What ggml was built with and what the CPU offers.
@@ -29,27 +30,28 @@ pub struct UsableGpu {
     pub total_bytes: u64,
 }
 
+impl UsableGpu {
+    fn of(device: &DeviceInfo) -> Self {
+        Self {
+            name: device.name.clone(),
+            description: device.description.clone(),
+            free_bytes: device.free_bytes,
+            total_bytes: device.total_bytes,
+        }
+    }
+}
+
 impl Build {
     /// Of the running program.
     pub fn of_this(runtime: &Runtime) -> Self {
         let used = cpu::built_features();
         let unused =
             cpu::offered_features().into_iter().filter(|name| !used.iter().any(|u| u == name));
-        let is_gpu = |kind| matches!(kind, DeviceType::Gpu | DeviceType::IntegratedGpu);
         Self {
             unused_instructions: unused.map(str::to_owned).collect(),
             used_instructions: used,
             instructions_hint: cpu::unused_cpu_level().map(|sentence| last_clause(&sentence)),
-            gpus: devices(runtime)
-                .into_iter()
-                .filter(|device| is_gpu(device.kind))
-                .map(|device| UsableGpu {
-                    name: device.name,
-                    description: device.description,
-                    free_bytes: device.free_bytes,
-                    total_bytes: device.total_bytes,
-                })
-                .collect(),
+            gpus: gpu_devices(runtime).iter().map(|gpu| UsableGpu::of(gpu.info())).collect(),
         }
     }
 }

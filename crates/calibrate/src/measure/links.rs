@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use motley_cost::calibration::LinkCost;
 use motley_cost::{TransferCost, TransferSample};
-use motley_ggml::{DeviceCopy, DeviceType, Runtime, devices};
+use motley_ggml::gpu::gpu_devices;
+use motley_ggml::{DeviceCopy, Runtime};
 
 use super::MeasureError;
 use super::clock::{Steps, undisturbed_us};
@@ -18,9 +19,7 @@ pub fn measure(
     slice: Duration,
     steps: &mut Steps<'_>,
 ) -> Result<Vec<LinkCost>, MeasureError> {
-    let is_gpu = |kind| matches!(kind, DeviceType::Gpu | DeviceType::IntegratedGpu);
-    let found = devices(runtime).into_iter().filter(|device| is_gpu(device.kind));
-    let names: Vec<String> = found.map(|device| device.name).collect();
+    let names: Vec<_> = gpu_devices(runtime).iter().map(|gpu| gpu.info().name.clone()).collect();
     let each = slice / (2 * names.len().max(1)) as u32;
     let mut links = Vec::new();
     for (done, name) in names.iter().enumerate() {

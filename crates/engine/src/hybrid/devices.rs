@@ -77,15 +77,18 @@ pub(super) struct ByLayer<U> {
 }
 
 impl<U> ByLayer<U> {
+    fn device_of(&self, layer: u32) -> Option<u16> {
+        self.device_of.get(layer as usize).copied().flatten()
+    }
+
     fn get(&self, layer: u32) -> Option<(u16, &U)> {
-        let device = self.device_of.get(layer as usize).copied().flatten()?;
+        let device = self.device_of(layer)?;
         Some((device, self.units.get(&device)?))
     }
 
     fn get_mut(&mut self, layer: u16) -> Result<&mut U, UnitFailed> {
-        let device = self.device_of.get(usize::from(layer)).copied().flatten();
-        let nowhere = || UnitFailed(format!("no device has the experts of layer {layer}"));
-        device.and_then(|device| self.units.get_mut(&device)).ok_or_else(nowhere)
+        let unit = self.device_of(layer.into()).and_then(|device| self.units.get_mut(&device));
+        unit.ok_or_else(|| UnitFailed(format!("no device has the experts of layer {layer}")))
     }
 
     fn try_map<V>(&self, make: impl Fn(&U) -> Result<V, UnitError>) -> Result<ByLayer<V>, String> {

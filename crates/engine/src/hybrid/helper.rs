@@ -12,7 +12,7 @@ use crate::gates::Gates;
 use crate::helper::BlockHelper;
 use crate::loads::Loads;
 use crate::streaming::trace_header;
-use motley_ggml::gpu::{GpuDevice, GpuUnit};
+use motley_ggml::gpu::GpuUnit;
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_model::{ModelSpec, Sizes};
 use motley_plan::{Calibration, Demand, ExpertCosts};
@@ -25,6 +25,7 @@ use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
 use motley_sched::{Costs, Routing};
 use motley_trace::ExpertKey;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -53,11 +54,6 @@ pub struct HybridOptions {
 }
 
 impl HybridOptions {
-    /// The usual for `device`, with all the memory it has to give.
-    pub fn new(device: GpuDevice) -> Self {
-        Self::over(vec![DeviceRoom { device, budget_bytes: None }])
-    }
-
     /// The usual for `devices`.
     pub fn over(devices: Vec<DeviceRoom>) -> Self {
         Self {
@@ -156,6 +152,8 @@ struct Started {
     executor: Arc<DeviceExecutor>,
     /// To ask whether a block is taken.
     units: ByLayer<GpuUnit>,
+    /// Layers and numbers of rows for which the answer was yes: it stays, and every token asks.
+    taken: HashSet<(u32, usize)>,
     foresight: Option<Foresight>,
 }
 
@@ -172,11 +170,15 @@ impl BlockHelper for HybridHelper {
         if self.started.is_none() {
             self.started = Some(self.start()?);
         }
-        let Some(Started { executor, units, foresight }) = &mut self.started else {
+        let Some(Started { executor, units, taken, foresight }) = &mut self.started else {
             return Ok(None);
         };
-        if let Err(reason) = units.check(&job) {
-            return Ok(self.handle.refuse(reason.to_string()));
+        let kind = (block.layer(), block.tokens() * block.slots());
+        if !taken.contains(&kind) {
+            if let Err(reason) = units.check(&job) {
+                return Ok(self.handle.refuse(reason.to_string()));
+            }
+            taken.insert(kind);
         }
         self.loads.count(block);
         let phase = phase_of(block);
@@ -237,7 +239,7 @@ impl HybridHelper {
         let mut state = self.handle.lock();
         (state.executor, state.setup) = (Some(Arc::clone(&executor)), Some(setup));
         drop(state);
-        Ok(Started { executor, units, foresight: self.foresight()? })
+        Ok(Started { executor, units, taken: HashSet::new(), foresight: self.foresight()? })
     }
 
     fn foresight(&self) -> Result<Option<Foresight>, String> {
