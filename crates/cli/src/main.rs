@@ -6,12 +6,11 @@
 
 mod args;
 mod commands;
-mod devices;
+mod known;
 mod last;
 mod load;
 mod npu;
 mod page;
-mod planned;
 mod recorder;
 mod timeline;
 

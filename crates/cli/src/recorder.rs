@@ -3,8 +3,8 @@
 //! Weights stay in llama.cpp's graph and never reach the seam, so a trace has ids only, best
 //! first; what learns from weights (MRS) then takes the chosen experts as equal.
 
-use crate::planned::model_name;
-use motley_engine::{Routed, RoutingWatcher};
+use crate::known::model_name;
+use motley_engine::{RoutedBlock, RoutingWatcher};
 use motley_model::ModelSpec;
 use motley_trace::record::FORMAT_VERSION;
 use motley_trace::write::WriteError;
@@ -65,13 +65,13 @@ impl SharedRecorder {
 }
 
 impl RoutingWatcher for SharedRecorder {
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         self.lock().on_routed(routed);
     }
 }
 
 /// Turns what the seam shows into visits. Layers rise within a pass, so one that does not
-/// begins the next; passes of one token are decode.
+/// begins the next.
 struct Recorder {
     writer: Option<TraceWriter<BufWriter<File>>>,
     failed: Option<WriteError>,
@@ -96,10 +96,10 @@ impl Recorder {
         }
     }
 
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         let tokens = routed.tokens() as u32;
         if self.last_layer.is_none_or(|last| routed.layer <= last) {
-            self.begin_pass(tokens);
+            self.begin_pass(routed.phase, tokens);
         }
         self.last_layer = Some(routed.layer);
         if tokens == 0 {
@@ -116,10 +116,10 @@ impl Recorder {
         self.write();
     }
 
-    fn begin_pass(&mut self, tokens: u32) {
+    fn begin_pass(&mut self, phase: Phase, tokens: u32) {
         self.visit.pass += u64::from(self.last_layer.is_some());
         self.pass = (self.pass.0 + self.pass.1, tokens);
-        self.visit.phase = if tokens > 1 { Phase::Prefill } else { Phase::Decode };
+        self.visit.phase = phase;
         match self.visit.phase {
             Phase::Prefill => self.counts.prefill_tokens += u64::from(tokens),
             Phase::Decode => self.counts.decode_tokens += u64::from(tokens),
@@ -153,8 +153,10 @@ mod tests {
     use motley_trace::{Trace, TraceReader};
     use std::io::BufReader;
 
-    fn routed(layer: u32, experts: &[u32]) -> Routed {
-        Routed { layer, slots: 2, experts: experts.to_vec() }
+    use Phase::{Decode, Prefill};
+
+    fn routed(phase: Phase, layer: u32, experts: &[u32]) -> RoutedBlock {
+        RoutedBlock { phase, layer, slots: 2, experts: experts.to_vec() }
     }
 
     fn recorded(max_visits: u64) -> (Counts, Trace) {
@@ -166,12 +168,12 @@ mod tests {
             SharedRecorder::new(File::create(&path).unwrap(), header, max_visits).unwrap();
         let mut watcher = recorder.watcher();
         for visit in [
-            routed(0, &[0, 1, 2, 3]),
-            routed(1, &[1, 2]),
-            routed(0, &[3, 0]),
-            routed(1, &[0, 2]),
-            routed(0, &[1, 0, 2, 3]),
-            routed(1, &[1, 3]),
+            routed(Prefill, 0, &[0, 1, 2, 3]),
+            routed(Prefill, 1, &[1, 2]),
+            routed(Decode, 0, &[3, 0]),
+            routed(Decode, 1, &[0, 2]),
+            routed(Prefill, 0, &[1, 0, 2, 3]),
+            routed(Prefill, 1, &[1, 3]),
         ] {
             watcher.on_routed(&visit);
         }
@@ -181,11 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn passes_of_one_token_are_decode_also_between_prompts() {
+    fn passes_keep_the_phase_of_their_batch_also_between_prompts() {
         let (counts, trace) = recorded(u64::MAX);
         assert_eq!(counts, Counts { prefill_tokens: 4, decode_tokens: 1, visits: 6 });
         let phases: Vec<_> = trace.visits.iter().map(|v| (v.pass, v.phase)).collect();
-        use Phase::{Decode, Prefill};
         let expected =
             [(0, Prefill), (0, Prefill), (1, Decode), (1, Decode), (2, Prefill), (2, Prefill)];
         assert_eq!(phases, expected);

@@ -1,5 +1,7 @@
 //! Time of one expert on one unit. Not its result, and not when it runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::fit::{Fit, FitError, Residuals, usable};
 use crate::nnls::nnls;
 use crate::time::Nanos;
@@ -12,7 +14,8 @@ use crate::time::Nanos;
 ///
 /// Below the knee `n = floor / per_token` the unit waits for weights, above it computes (H1:
 /// constant on a GPU, growing with the load on a CPU; W4: the knee is the block size).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ComputeCost {
     /// Fixed cost of starting.
     pub launch_us: f64,

@@ -1,5 +1,7 @@
 //! Time to move bytes over a link. Not the moving.
 
+use serde::{Deserialize, Serialize};
+
 use crate::fit::{Fit, FitError, Residuals, usable};
 use crate::nnls::nnls;
 use crate::time::Nanos;
@@ -9,7 +11,8 @@ use crate::time::Nanos;
 /// ```text
 /// t(bytes) = latency + bytes / bandwidth
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TransferCost {
     /// Fixed cost of one transfer.
     pub latency_us: f64,

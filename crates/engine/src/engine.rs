@@ -1,43 +1,36 @@
 //! `Engine`: a loaded model. Opens the files with `motley-model` first, so that
 //! llama.cpp only ever meets headers that were read and checked here.
 
-use crate::chat::{ChatError, ChatMessage, Conversation, render_chat};
-use crate::cores::{ThreadSet, ThreadSets};
-use crate::crowd::CrowdWatch;
-use crate::drive::{Drive, Streaming};
-use crate::figures::{SharedFigures, StreamFigures};
-use crate::helper::HelperMaker;
-use crate::hybrid::helper::HybridHelper;
-use crate::hybrid::{HybridHandle, HybridOptions};
-use crate::routing::RoutingWatcher;
+use crate::blocks::devices::helper::HybridHelper;
+use crate::blocks::devices::{HybridHandle, HybridOptions};
+use crate::blocks::drive::{Drive, Streaming};
+use crate::blocks::figures::{SharedFigures, StreamFigures};
+use crate::blocks::helper::HelperMaker;
+use crate::blocks::options::StreamingOptions;
+use crate::blocks::routing::RoutingWatcher;
+use crate::blocks::step::CurrentStep;
+use crate::blocks::streaming::streaming;
+use crate::blocks::timeline::Timeline;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
-use crate::streaming::{StreamingOptions, streaming};
-use crate::timeline::Timeline;
+use crate::text::chat::{ChatError, ChatMessage, Conversation, render_chat};
+use crate::threads::contention::ContentionWatch;
+use crate::threads::cores::{every_core, pools};
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LayerGpu, LoadError, Model, ModelOptions,
     Pools, ReadCounts, Runtime, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
 use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
+use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
-use motley_sched::Limits;
+use motley_plan::cores::ThreadSets;
 use motley_sched::spans::Spans;
+use motley_sched::{Named, SchedulerSetup};
 use motley_trace::run::RUN_VERSION;
 use motley_trace::{RunRecord, StreamingRecord};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// How weights come into memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Loading {
-    /// llama.cpp maps the file; with `repack` it copies what it rearranges.
-    #[default]
-    Mapped,
-    /// Dense weights are read once through the virtual file; an expert's bytes are
-    /// read when a token needs them, and stay while there is room.
-    OnDemand,
-}
 
 /// What to load and how.
 #[derive(Debug, Clone)]
@@ -47,10 +40,8 @@ pub struct EngineOptions {
     /// Let llama.cpp rearrange weights for this CPU (faster; last bits differ).
     /// Experts loaded on demand keep their plain form.
     pub repack: bool,
-    /// Threads for both phases, anywhere; `None` takes `cores`.
-    pub threads: Option<u32>,
-    /// Threads of each phase and where they run; `None` takes every core.
-    pub cores: Option<ThreadSets>,
+    /// Threads of each phase and where they run.
+    pub threads: ThreadSets,
     /// Decode with fewer threads while other programs take the cores away.
     pub yields_cores: bool,
     /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
@@ -76,8 +67,7 @@ impl Default for EngineOptions {
         Self {
             loading: Loading::Mapped,
             repack: true,
-            threads: None,
-            cores: None,
+            threads: every_core(),
             yields_cores: true,
             memory_bytes: None,
             streaming: StreamingOptions::default(),
@@ -140,24 +130,34 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Loads the model at `path` (any part of a split one). `progress` is called
+    /// Opens and loads the model at `path` (any part of a split one). `on_progress` is called
     /// with the loaded fraction and may return `false` to stop.
     pub fn load(
         runtime: Runtime,
         path: &Path,
         options: &EngineOptions,
-        progress: &mut dyn FnMut(f32) -> bool,
+        on_progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, EngineError> {
-        let (spec, files) = ModelSpec::open(path)?;
+        Self::load_opened(runtime, ModelSpec::open(path)?, options, on_progress)
+    }
+
+    /// Loads a model whose header has been read: see [`Engine::load`].
+    pub fn load_opened(
+        runtime: Runtime,
+        (spec, files): (ModelSpec, ModelFiles),
+        options: &EngineOptions,
+        on_progress: &mut dyn FnMut(f32) -> bool,
+    ) -> Result<Self, EngineError> {
+        let path = &files.paths[0].clone();
         let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
         let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
         let EngineOptions { gpu_layers, gpu_experts, .. } = *options;
         let gpus = options.gpus.clone();
         let model_options = ModelOptions { repack, gpus, gpu_layers, gpu_experts };
-        let model = Model::load(runtime, weights, &model_options, progress)
+        let model = Model::load(runtime, weights, &model_options, on_progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
-        let threads = thread_sets(options);
-        let pools = threads.pools().ok_or(EngineError::Threads(threads.prefill.threads))?;
+        let threads = options.threads.clone();
+        let pools = pools(&threads).ok_or(EngineError::Threads(threads.prefill.threads))?;
         let mut engine = Self {
             spec: Arc::new(spec),
             paths: files.paths,
@@ -311,19 +311,21 @@ impl Engine {
         Ok(Context::new(model, shape, self.pools.clone(), Box::new(drive))?)
     }
 
-    /// The executor of a context of this shape, and its figures when it streams.
+    /// The executor of a context of this shape, and its figures when it streams. Whoever makes
+    /// the context's batches says their phase through `step`.
     pub(crate) fn drive(
         &self,
         shape: SessionShape,
         watcher: Option<Box<dyn RoutingWatcher>>,
+        step: Arc<CurrentStep>,
     ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
         let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
         let streaming = if streamed { Some(self.streaming(shape)?) } else { None };
-        let presence = streaming.as_ref().map(|streaming| streaming.experts.presence());
-        let figures = Arc::new(SharedFigures::new(presence));
+        let resident = streaming.as_ref().map(|streaming| streaming.experts.resident());
+        let figures = Arc::new(SharedFigures::new(resident));
         let helper = self.helper.as_ref().map(|make| make());
-        let drive = Drive::new(streaming, watcher, Arc::clone(&figures)).with_helper(helper);
-        Ok((drive, figures))
+        let drive = Drive::new(streaming, watcher, Arc::clone(&figures));
+        Ok((drive.with_helper(helper).with_step(step), figures))
     }
 
     /// How weights came into memory.
@@ -348,11 +350,12 @@ impl Engine {
         options: &SessionOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Session, SessionError> {
-        let (drive, figures) = self.drive(options.shape(), watcher)?;
+        let step = Arc::<CurrentStep>::default();
+        let (drive, figures) = self.drive(options.shape(), watcher, Arc::clone(&step))?;
         let yields = self.options.yields_cores && self.threads.decode.threads > 1;
-        let crowd =
-            yields.then(|| CrowdWatch::new(self.pools.clone(), self.threads.decode.clone()));
-        let parts = SessionParts { pools: self.pools.clone(), drive, figures, crowd };
+        let watch = || ContentionWatch::new(self.pools.clone(), self.threads.decode.clone());
+        let contention = yields.then(watch);
+        let parts = SessionParts { pools: self.pools.clone(), drive, figures, step, contention };
         Session::new(Arc::clone(&self.model), options, parts)
     }
 
@@ -373,7 +376,9 @@ impl Engine {
     /// The figures of `session`, one of this engine's, with the settings they came from.
     pub fn record(&self, session: &Session) -> RunRecord {
         let stats = session.stats();
-        let streaming = stats.stream.map(|stream| self.streaming_record(session, &stream));
+        let setup = session.setup();
+        let streaming =
+            stats.stream.zip(setup).map(|(stream, setup)| streaming_record(setup, &stream));
         RunRecord {
             motley_run: RUN_VERSION,
             model: self.spec.name.clone().unwrap_or_else(|| self.spec.architecture.clone()),
@@ -387,22 +392,20 @@ impl Engine {
             sampling_s: stats.sampling_time.as_secs_f64(),
         }
     }
+}
 
-    fn streaming_record(&self, session: &Session, stream: &StreamFigures) -> StreamingRecord {
-        let options = &self.options.streaming;
-        let slots = self.slots(session.options().shape()).unwrap_or(stream.slots_most);
-        let limits = Limits::beyond_ram(slots, options.prefetch);
-        StreamingRecord {
-            policy: options.policy.name().into(),
-            prefetch: options.prefetch.name().into(),
-            cache_slots: stream.slots_most,
-            cache_slots_least: Some(stream.slots_least),
-            staging_slots: limits.staging_slots,
-            prefetch_slots: limits.prefetch_slots,
-            loads_in_flight: limits.loads_in_flight,
-            guesses_in_flight: limits.guesses_in_flight,
-            foreseen: stream.foreseen.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
-        }
+fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> StreamingRecord {
+    let SchedulerSetup { limits, rules, .. } = setup;
+    StreamingRecord {
+        policy: rules.policy.name().into(),
+        prefetch: rules.prefetch.name().into(),
+        cache_slots: stream.slots_most,
+        cache_slots_least: Some(stream.slots_least),
+        staging_slots: limits.staging_slots,
+        prefetch_slots: limits.prefetch_slots,
+        loads_in_flight: limits.loads_in_flight,
+        guesses_in_flight: limits.guesses_in_flight,
+        foreseen: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
     }
 }
 
@@ -439,12 +442,4 @@ fn may_rearrange(spec: &ModelSpec) -> bool {
     let absorbed = |name: &str| name.ends_with("_k_b.weight") || name.ends_with("_v_b.weight");
     let plain = |ty| matches!(ty, GgmlType::F32 | GgmlType::BF16);
     !amx || spec.tensors.iter().all(|tensor| !absorbed(&tensor.name) || plain(tensor.ty))
-}
-
-fn thread_sets(options: &EngineOptions) -> ThreadSets {
-    match (options.threads, &options.cores) {
-        (Some(threads), _) => ThreadSets::both(ThreadSet::anywhere(threads)),
-        (None, Some(cores)) => cores.clone(),
-        (None, None) => ThreadSets::both(ThreadSet::every_core()),
-    }
 }

@@ -1,18 +1,22 @@
 //! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, generate,
 //! cancel. Reads the clock for its own timings only.
 
-use crate::cores::ThreadSets;
-use crate::crowd::CrowdWatch;
-use crate::drive::Drive;
-use crate::experts::ExpertsError;
-use crate::figures::{SharedFigures, StreamFigures};
-use crate::sampling::Sampling;
+use crate::blocks::drive::Drive;
+use crate::blocks::experts::ExpertsError;
+use crate::blocks::figures::{SharedFigures, StreamFigures};
+use crate::blocks::step::CurrentStep;
+use crate::text::sampling::Sampling;
+use crate::threads::contention::ContentionWatch;
+use crate::threads::cores;
 use motley_cost::Nanos;
 use motley_ggml::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, Pools, Sampler,
-    SeamCounts,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, PoolChoice,
+    Pools, Sampler, SeamCounts,
 };
 use motley_plan::budget::{SessionShape, TooLittleMemory};
+use motley_plan::cores::ThreadSets;
+use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
+use motley_sched::{Phase, SchedulerSetup};
 use motley_trace::PhaseRecord;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -41,7 +45,12 @@ pub struct SessionOptions {
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context_tokens: 4096, chunk_tokens: 512, precise_attention: false, scores: false }
+        Self {
+            context_tokens: DEFAULT_CONTEXT_TOKENS,
+            chunk_tokens: motley_plan::CHUNKS[0],
+            precise_attention: false,
+            scores: false,
+        }
     }
 }
 
@@ -129,7 +138,7 @@ pub struct SessionStats {
     pub prefill_tokens: u64,
     /// Time spent on them.
     pub prefill_time: Duration,
-    /// Single tokens computed.
+    /// Tokens decoded.
     pub decode_tokens: u64,
     /// Time spent on them.
     pub decode_time: Duration,
@@ -143,7 +152,7 @@ pub struct SessionStats {
     pub stream: Option<StreamFigures>,
     /// Where the time of prompts went.
     pub prefill: PhaseRecord,
-    /// Where the time of single tokens went.
+    /// Where the time of decoding went.
     pub decode: PhaseRecord,
 }
 
@@ -155,7 +164,9 @@ pub struct Session {
     options: SessionOptions,
     stats: SessionStats,
     figures: Arc<SharedFigures>,
-    crowd: Option<CrowdWatch>,
+    step: Arc<CurrentStep>,
+    contention: Option<ContentionWatch>,
+    setup: Option<SchedulerSetup>,
 }
 
 /// What an engine gives a session.
@@ -163,8 +174,9 @@ pub(crate) struct SessionParts {
     pub(crate) pools: Pools,
     pub(crate) drive: Drive,
     pub(crate) figures: Arc<SharedFigures>,
+    pub(crate) step: Arc<CurrentStep>,
     /// `None` keeps the number of threads.
-    pub(crate) crowd: Option<CrowdWatch>,
+    pub(crate) contention: Option<ContentionWatch>,
 }
 
 impl Session {
@@ -180,6 +192,7 @@ impl Session {
             unified: false,
             precise_attention: options.precise_attention,
         };
+        let setup = parts.drive.setup();
         let context = Context::new(model, &shape, parts.pools, Box::new(parts.drive))?;
         Ok(Self {
             context,
@@ -188,7 +201,9 @@ impl Session {
             options: *options,
             stats: SessionStats::default(),
             figures: parts.figures,
-            crowd: parts.crowd,
+            step: parts.step,
+            contention: parts.contention,
+            setup,
         })
     }
 
@@ -203,7 +218,7 @@ impl Session {
         let last = chunks.len().saturating_sub(1);
         for (index, chunk) in chunks.enumerate() {
             let wanted = if index == last { Logits::Last } else { Logits::None };
-            self.decode_chunk(chunk, wanted)?;
+            self.compute(Phase::Prefill, chunk, wanted)?;
         }
         self.stats.prefill_tokens += tokens.len() as u64;
         self.stats.prefill_time += start.elapsed();
@@ -222,7 +237,7 @@ impl Session {
         let chunk = chunk_for(tokens.len(), self.options.chunk_tokens) as usize;
         for (index, part) in tokens.chunks(chunk).enumerate() {
             let start = Instant::now();
-            self.decode_chunk(part, Logits::All)?;
+            self.compute(Phase::Prefill, part, Logits::All)?;
             self.stats.prefill_tokens += part.len() as u64;
             self.stats.prefill_time += start.elapsed();
             for at in 0..part.len() {
@@ -238,7 +253,7 @@ impl Session {
         self.check_room(1)?;
         let stalled_s = self.figures.get().decode.stall_s;
         let start = Instant::now();
-        self.decode_chunk(&[token], Logits::Last)?;
+        self.compute(Phase::Decode, &[token], Logits::Last)?;
         let took = start.elapsed();
         self.stats.decode_tokens += 1;
         self.stats.decode_time += took;
@@ -250,9 +265,9 @@ impl Session {
     /// Computes on other threads from the next token on; the KV cache stays (A5).
     pub fn set_threads(&mut self, sets: &ThreadSets) -> Result<(), SessionError> {
         let threads = sets.prefill.threads.max(sets.decode.threads);
-        let pools = sets.pools().ok_or(SessionError::Threads { threads })?;
-        if self.crowd.is_some() {
-            self.crowd = Some(CrowdWatch::new(pools.clone(), sets.decode.clone()));
+        let pools = cores::pools(sets).ok_or(SessionError::Threads { threads })?;
+        if self.contention.is_some() {
+            self.contention = Some(ContentionWatch::new(pools.clone(), sets.decode.clone()));
         }
         self.context.set_pools(pools);
         Ok(())
@@ -260,13 +275,13 @@ impl Session {
 
     /// Keeps the number of threads from now on, whatever other programs do.
     pub fn keep_threads(&mut self) {
-        self.crowd = None;
+        self.contention = None;
     }
 
     /// After a token that computed for `took`.
     fn yield_cores(&mut self, took: Duration) {
         let took = Nanos(took.as_nanos() as u64);
-        if let Some(pools) = self.crowd.as_mut().and_then(|crowd| crowd.after_token(took)) {
+        if let Some(pools) = self.contention.as_mut().and_then(|watch| watch.after_token(took)) {
             self.context.set_pools(pools);
         }
     }
@@ -328,6 +343,11 @@ impl Session {
         self.position = 0;
     }
 
+    /// Who decides where experts are streamed from disk; `None` where they are not.
+    pub fn setup(&self) -> Option<&SchedulerSetup> {
+        self.setup.as_ref()
+    }
+
     /// The shape it was started with.
     pub fn options(&self) -> &SessionOptions {
         &self.options
@@ -361,12 +381,18 @@ impl Session {
             stream: sums.stream,
             prefill: phase(sums.prefill, self.stats.prefill_tokens, self.stats.prefill_time),
             decode: phase(sums.decode, self.stats.decode_tokens, self.stats.decode_time),
-            thread_changes: self.crowd.as_ref().map_or(0, CrowdWatch::changes),
+            thread_changes: self.contention.as_ref().map_or(0, ContentionWatch::changes),
             ..self.stats
         }
     }
 
-    fn decode_chunk(&mut self, tokens: &[i32], logits: Logits) -> Result<(), SessionError> {
+    fn compute(
+        &mut self,
+        phase: Phase,
+        tokens: &[i32],
+        logits: Logits,
+    ) -> Result<(), SessionError> {
+        self.step.set(phase);
         self.batch.clear();
         for (index, &token) in tokens.iter().enumerate() {
             self.batch.push(BatchToken {
@@ -381,7 +407,7 @@ impl Session {
             });
         }
         let cancelled = self.context.cancel_flag();
-        let result = self.context.decode(&self.batch);
+        let result = self.context.decode(&self.batch, PoolChoice::of(phase == Phase::Decode));
         cancelled.store(false, Relaxed);
         if let Err(error) = result {
             self.context.truncate(SEQUENCE, self.position as i32);

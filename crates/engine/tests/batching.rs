@@ -4,7 +4,7 @@
 use motley_engine::batching::{Ask, Event, Reason};
 use motley_engine::{
     BatchOptions, Batching, Engine, EngineOptions, Generation, Runtime, Sampling, Seam,
-    SessionOptions, SubmitError, schema_grammar,
+    SessionOptions, SubmitError, ThreadSet, ThreadSets, schema_grammar,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,7 +23,11 @@ const PROMPTS: [&str; 6] = [
 /// SmolLM2 as a mixture of experts.
 fn engine() -> Option<Arc<Engine>> {
     let model = xtask::fixtures::upcycled(16, 4)?;
-    let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
+    let options = EngineOptions {
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        repack: false,
+        ..EngineOptions::default()
+    };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Some(Arc::new(Engine::load(runtime, &model, &options, &mut |_| true).expect("it loads")))
 }

@@ -3,7 +3,7 @@
 
 use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, Runtime, Seam, Session, SessionError,
-    SessionOptions, StreamingOptions,
+    SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
 use motley_plan::budget::Budget;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn engine(path: &Path, faults: Option<FaultPlan>) -> Engine {
     let options = EngineOptions {
         loading: Loading::OnDemand,
         repack: false,
-        threads: Some(1),
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
         memory_bytes: Some(budget.bytes_with(8)),
         streaming: StreamingOptions { faults, ..StreamingOptions::default() },
         ..EngineOptions::default()

@@ -1,9 +1,10 @@
 //! A unit beside the CPU: a block computed in two halves by rows has the bits of the
 //! whole, with weights as they are in the file and with rearranged ones.
 
-use motley_engine::helper::BlockHelper;
-use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
+use motley_engine::blocks::helper::BlockHelper;
+use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_sched::Phase;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use xtask::fixtures::synthetic;
@@ -15,6 +16,7 @@ struct Halves(Arc<AtomicU64>);
 impl BlockHelper for Halves {
     fn run(
         &mut self,
+        _: Phase,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<Option<ComputeOutcome>, String> {
@@ -45,7 +47,11 @@ fn halves_have_the_bits_of_the_whole() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     for (arch, repack) in [(Arch::Qwen3moe, false), (Arch::Qwen3moe, true), (Arch::GptOss, false)] {
         let Some(model) = synthetic(arch) else { return };
-        let options = EngineOptions { threads: Some(1), repack, ..EngineOptions::default() };
+        let options = EngineOptions {
+            threads: ThreadSets::both(ThreadSet::anywhere(1)),
+            repack,
+            ..EngineOptions::default()
+        };
         let mut engine =
             Engine::load(runtime, &model, &options, &mut |_| true).expect("the model loads");
         let expected = logits(&engine);

@@ -2,8 +2,8 @@
 //! nothing is computed twice, left out or copied in vain.
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
-use motley_engine::hybrid::artificial::{Artificial, Driven};
-use motley_engine::hybrid::{
+use motley_engine::blocks::devices::artificial::{Artificial, Driven};
+use motley_engine::blocks::devices::{
     Clock, CopyOrder, Executor, ExecutorParts, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit,
     HybridError, Link, UnitFailed,
 };

@@ -5,13 +5,15 @@
 #[path = "support/order.rs"]
 mod order;
 
-use motley_engine::hybrid::{DeviceRoom, HybridOptions};
+use motley_engine::blocks::devices::{DeviceRoom, HybridOptions};
 use motley_engine::{
     Engine, EngineOptions, Generation, GpuDevice, HybridReport, PrefetchChoice, Runtime, Sampling,
-    Seam, SessionOptions,
+    Seam, SessionOptions, ThreadSet, ThreadSets,
 };
+use motley_machine::Regime;
 use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, SessionShape};
+use motley_sched::Rules;
 use motley_sched::strategy::StrategyChoice;
 use order::first_experts;
 use std::ops::ControlFlow;
@@ -63,14 +65,21 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
     };
     let hybrid = way.filter(|way| way.share > 0.0).map(|way| HybridOptions {
         experts_most: (f64::from(all) * way.share) as u32,
-        prefill: way.strategy,
-        decode: way.strategy,
-        prefetch: way.prefetch,
+        rules: Rules {
+            prefill: way.strategy,
+            decode: way.strategy,
+            prefetch: way.prefetch,
+            ..Rules::default_for(Regime::Hybrid)
+        },
         most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         ..HybridOptions::over(way.devices.iter().map(|part| device(part * way.share)).collect())
     });
-    let options =
-        EngineOptions { repack: false, threads: Some(1), hybrid, ..EngineOptions::default() };
+    let options = EngineOptions {
+        repack: false,
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        hybrid,
+        ..EngineOptions::default()
+    };
     let engine = Engine::load(runtime, path, &options, &mut |_| true).expect("the model loads");
     let mut session = engine.session(&SHAPE).expect("a session");
     let generation = Generation {

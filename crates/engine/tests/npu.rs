@@ -3,8 +3,8 @@
 
 #![cfg(feature = "npu")]
 
-use motley_engine::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
-use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
+use motley_engine::blocks::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
+use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_model::gguf::GgmlType;
 use std::path::{Path, PathBuf};
 use xtask::fixtures::{has_onnx_runtime, synthetic_of, trained};
@@ -21,7 +21,11 @@ fn floats(arch: Arch) -> Option<PathBuf> {
 }
 
 fn engine(model: &Path) -> Engine {
-    let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
+    let options = EngineOptions {
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        repack: false,
+        ..EngineOptions::default()
+    };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Engine::load(runtime, model, &options, &mut |_| true).expect("the model loads")
 }

@@ -7,8 +7,8 @@
 
 mod support;
 
-use motley_engine::npu::{NpuOptions, NpuOverflow, even_profile};
-use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions};
+use motley_engine::blocks::npu::{NpuOptions, NpuOverflow, even_profile};
+use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_model::gguf::{GgmlType, TensorInfo};
 use std::path::Path;
 use support::as_floats;
@@ -38,7 +38,11 @@ impl Floats {
 }
 
 fn load(model: &Path) -> Engine {
-    let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
+    let options = EngineOptions {
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        repack: false,
+        ..EngineOptions::default()
+    };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Engine::load(runtime, model, &options, &mut |_| true).expect("the model loads")
 }

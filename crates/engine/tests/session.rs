@@ -11,7 +11,10 @@ use xtask::synth::Arch;
 
 fn engine() -> Option<Engine> {
     let model = xtask::fixtures::synthetic(Arch::Qwen3moe)?;
-    let options = EngineOptions { threads: Some(1), ..EngineOptions::default() };
+    let options = EngineOptions {
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        ..EngineOptions::default()
+    };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Some(Engine::load(runtime, &model, &options, &mut |_| true).expect("the model loads"))
 }

@@ -30,10 +30,26 @@ pub struct ContextOptions {
 /// The two thread pools of a context (A5): switching needs no new KV cache.
 #[derive(Debug, Clone)]
 pub struct Pools {
-    /// For batches of one token.
+    /// For batches in which streams decode.
     pub decode: Arc<Threadpool>,
-    /// For larger batches.
+    /// For batches with rows of a prompt.
     pub prefill: Arc<Threadpool>,
+}
+
+/// Which of the two pools computes a batch: whoever makes the batch knows what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolChoice {
+    /// The decode pool.
+    Decode,
+    /// The prefill pool.
+    Prefill,
+}
+
+impl PoolChoice {
+    /// The pool of a batch that only decodes, or of another.
+    pub fn of(decodes: bool) -> Self {
+        if decodes { Self::Decode } else { Self::Prefill }
+    }
 }
 
 /// Why a context was not made.
@@ -71,6 +87,8 @@ pub struct Context {
     cancel: Arc<AtomicBool>,
     link: Arc<BackendLink>,
     pools: Pools,
+    /// The pool llama.cpp computes on.
+    attached: Option<PoolChoice>,
     /// Pools that were in use before: backends hold the last one they computed with.
     former: Vec<Arc<Threadpool>>,
     model: Arc<Model>,
@@ -101,16 +119,16 @@ impl Context {
             context_tokens: options.context_tokens,
             reason: crate::log::take_errors(),
         })?;
-        // SAFETY: both pools are kept alive by the context.
-        unsafe {
-            sys::llama_attach_threadpool(raw.as_ptr(), pools.decode.raw(), pools.prefill.raw());
-        }
-        Ok(Self { raw, cancel, link, pools, former: Vec::new(), model })
+        Ok(Self { raw, cancel, link, pools, attached: None, former: Vec::new(), model })
     }
 
-    /// Decodes `batch`; its logits are then at [`Context::logits`].
-    pub fn decode(&mut self, batch: &Batch) -> Result<(), DecodeError> {
-        let pool = if batch.len() > 1 { &self.pools.prefill } else { &self.pools.decode };
+    /// Computes `batch` on the chosen pool; its logits are then at [`Context::logits`].
+    pub fn decode(&mut self, batch: &Batch, choice: PoolChoice) -> Result<(), DecodeError> {
+        self.attach(choice);
+        let pool = match choice {
+            PoolChoice::Decode => &self.pools.decode,
+            PoolChoice::Prefill => &self.pools.prefill,
+        };
         self.link.pool.store(pool.raw(), Relaxed);
         if !pool.cpus().is_empty() {
             bind_this_thread(pool.cpus());
@@ -132,20 +150,33 @@ impl Context {
 
     /// Computes on other pools from the next batch on; the KV cache stays (A5).
     pub fn set_pools(&mut self, pools: Pools) {
-        let (decode, prefill) = (pools.decode.threads() as i32, pools.prefill.threads() as i32);
-        // SAFETY: the new pools are kept alive by the context, and so are the former ones,
-        // which ggml's CPU backends pause when they meet the new.
-        unsafe {
-            let raw = self.raw.as_ptr();
-            sys::llama_attach_threadpool(raw, pools.decode.raw(), pools.prefill.raw());
-            sys::llama_set_n_threads(raw, decode, prefill);
-        }
+        self.attached = None;
         let before = std::mem::replace(&mut self.pools, pools);
         for pool in [before.decode, before.prefill] {
             if !self.former.iter().any(|kept| Arc::ptr_eq(kept, &pool)) {
                 self.former.push(pool);
             }
         }
+    }
+
+    /// llama.cpp takes one pool for batches of one token and another for larger ones; both are the
+    /// one that was chosen.
+    fn attach(&mut self, choice: PoolChoice) {
+        if self.attached == Some(choice) {
+            return;
+        }
+        let pool = match choice {
+            PoolChoice::Decode => &self.pools.decode,
+            PoolChoice::Prefill => &self.pools.prefill,
+        };
+        // SAFETY: the pools are kept alive by the context, and so are the former ones, which
+        // ggml's CPU backends pause when they meet the new.
+        unsafe {
+            let raw = self.raw.as_ptr();
+            sys::llama_attach_threadpool(raw, pool.raw(), pool.raw());
+            sys::llama_set_n_threads(raw, pool.threads() as i32, pool.threads() as i32);
+        }
+        self.attached = Some(choice);
     }
 
     /// Logits of the batch's token at `index` (it asked for them), `[vocab]`.

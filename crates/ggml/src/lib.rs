@@ -61,7 +61,7 @@ pub use bench::{BenchBlock, BenchError, ExpertStack, Layout, StackSpec};
 pub use between::{Formula, Gated, NoFormula};
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use clone::CloneError;
-pub use context::{Context, ContextError, ContextOptions, DecodeError, Pools};
+pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
 pub use copy::DeviceCopy;
 pub use dequant::{DequantError, dequantise};
 pub use devices::{DeviceInfo, DeviceType, devices};

@@ -1,26 +1,14 @@
 //! M3: how one ceiling for memory divides, the least that works, the most that helps, and what
 //! to take when nobody says. Arithmetic; the memory it speaks of is somebody else's.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use motley_model::{Matrix, ModelSpec, Part, Role, Sizes};
 use serde::{Deserialize, Serialize};
 
-/// Allowance for what llama.cpp and the process take beside weights and KV cache: code,
-/// vocabulary, graphs, the reader's buffers. After loading, resident memory was 55 MB
-/// above the dense weights on a model with 49 k tokens; contexts come on top.
-pub const PROCESS_BYTES: u64 = 192 << 20;
-/// Rows of the widest activations kept per token of a chunk, in hidden widths.
-pub const ACTIVATION_ROWS: u64 = 24;
+use crate::headroom;
+
 /// Least slots that work: one being computed and one being read.
 pub const MIN_SLOTS: u32 = 2;
-/// Smallest part of a machine left to everything else, in bytes and as a share of its memory.
-pub const RESERVE_BYTES: u64 = 1 << 30;
-/// See [`RESERVE_BYTES`]; the larger of the two counts.
-pub const RESERVE_SHARE: f64 = 0.08;
-/// Unit in which slots are laid out.
-const PAGE_BYTES: u64 = 4096;
 
 /// What a session needs beside the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,24 +54,6 @@ pub struct TooLittleMemory {
 }
 
 impl Budget {
-    /// How the memory of `spec` divides for a session of this shape.
-    pub fn of(spec: &ModelSpec, shape: SessionShape) -> Self {
-        let sizes = Sizes::of(spec);
-        let chunk = u64::from(shape.chunk_tokens);
-        let row_bytes = spec.shape.hidden.saturating_mul(4 * ACTIVATION_ROWS);
-        let logits = spec.shape.vocabulary.unwrap_or(0).saturating_mul(4);
-        let outputs = logits.saturating_mul(u64::from(shape.output_tokens.min(shape.chunk_tokens)));
-        let context = u64::from(shape.context_tokens);
-        Self {
-            dense_bytes: sizes.dense_bytes + sizes.shared_bytes + router_bytes(spec),
-            kv_bytes: sizes.kv_bytes_per_token.saturating_mul(context),
-            compute_bytes: chunk.saturating_mul(row_bytes).saturating_add(outputs),
-            process_bytes: PROCESS_BYTES,
-            slot_bytes: slot_bytes(spec),
-            experts: spec.expert_layers().map(|layer| layer.experts).sum(),
-        }
-    }
-
     /// Everything but experts.
     pub fn fixed_bytes(&self) -> u64 {
         let parts = [self.dense_bytes, self.kv_bytes, self.compute_bytes, self.process_bytes];
@@ -126,27 +96,6 @@ impl Budget {
     }
 }
 
-/// Bytes one slot takes in all arenas together: the largest matrix of each kind over all layers
-/// (quantisation may differ by layer), a page of slack for aligned reads, rounded up.
-pub fn slot_bytes(spec: &ModelSpec) -> u64 {
-    let mut largest: BTreeMap<Matrix, u64> = BTreeMap::new();
-    let tensors = spec.expert_layers().flat_map(|layer| &layer.tensors);
-    // Biases and scales are dense weights to llama.cpp.
-    for tensor in tensors.filter(|tensor| tensor.part == Part::Weight) {
-        let bytes = largest.entry(tensor.matrix).or_insert(0);
-        *bytes = tensor.stride_bytes.max(*bytes);
-    }
-    largest.values().map(|bytes| (bytes + PAGE_BYTES).next_multiple_of(PAGE_BYTES)).sum()
-}
-
-/// Routers are kept a second time, for predictions (H2) and scores (H3).
-fn router_bytes(spec: &ModelSpec) -> u64 {
-    let routers = spec.tensors.iter().filter(|tensor| {
-        matches!(tensor.role, Role::Router { .. }) && tensor.name.ends_with("ffn_gate_inp.weight")
-    });
-    routers.map(|tensor| tensor.range.len_bytes).sum()
-}
-
 /// Memory of a machine at this moment, as a driver read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineMemory {
@@ -167,14 +116,11 @@ impl MachineMemory {
         }
     }
 
-    /// What is left to everything else. A control group is ours alone: only a sliver stays free.
+    /// What is left to everything else.
     fn reserve_bytes(&self) -> u64 {
-        let (ceiling, reason) = self.ceiling();
-        let share = (ceiling as f64 * RESERVE_SHARE) as u64;
-        match reason {
-            BudgetReason::Cgroup => share.min(RESERVE_BYTES),
-            // A small machine keeps an eighth rather than a gibibyte it does not have.
-            _ => share.max(RESERVE_BYTES.min(ceiling / 8)),
+        match self.ceiling() {
+            (ceiling, BudgetReason::Cgroup) => headroom::in_control_group(ceiling),
+            (ceiling, _) => headroom::beside_others(ceiling),
         }
     }
 }
@@ -234,7 +180,7 @@ mod tests {
             dense_bytes: GIB,
             kv_bytes: GIB / 2,
             compute_bytes: GIB / 4,
-            process_bytes: PROCESS_BYTES,
+            process_bytes: headroom::PROCESS_BYTES,
             slot_bytes: 3 << 20,
             experts: 3072,
         }

@@ -1,10 +1,13 @@
 //! What GPUs are used for beside the CPU: everything, dense weights and some experts, some
 //! experts, or nothing. Dense weights and the KV cache come first: every token needs them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::budget::Budget;
 
 /// What goes to one or more devices, all together: layers divide as their memory does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DeviceUse {
     /// All of it: the experts too are llama.cpp's, and Motley steps aside.
     Everything,
@@ -48,6 +51,20 @@ impl DeviceUse {
 }
 
 impl DeviceUse {
+    /// Whether dense weights and the KV cache are there.
+    pub fn has_dense(self) -> bool {
+        matches!(self, Self::Everything | Self::DenseAndExperts { .. } | Self::Dense)
+    }
+
+    /// Memory for experts there.
+    pub fn expert_bytes(self, budget: &Budget) -> u64 {
+        match self {
+            Self::Everything => u64::from(budget.experts) * budget.slot_bytes,
+            Self::DenseAndExperts { expert_bytes } | Self::Experts { expert_bytes } => expert_bytes,
+            Self::Dense | Self::Nothing => 0,
+        }
+    }
+
     /// The least memory with which one device is of use: one layer's choice of experts, or, where
     /// it could have none (a dense model, or `streams` from disk), everything but experts.
     pub fn least_bytes(budget: &Budget, used: u32, streams: bool) -> u64 {

@@ -1,10 +1,14 @@
 //! A plan as text: JSON with a version, read within limits. Opens no files.
 
-use crate::plan::{FORMAT_VERSION, Plan};
+use crate::decide::decision::{Decision, FORMAT_VERSION};
 use crate::predict::Prediction;
 
 /// A plan is prose-sized; anything longer is not one.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// Most GPUs of one machine, and its RAM.
+const MAX_MEMORIES: usize = 65;
+/// Most threads a plan may ask for.
+const MAX_THREADS: u32 = 512;
 
 /// Why text is not a plan.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +24,9 @@ pub enum PlanError {
     #[error("not a plan: {0}")]
     Json(#[from] serde_json::Error),
     /// A version this crate does not know.
-    #[error("plan version {found} is not {FORMAT_VERSION}; make it anew with `motley plan --json`")]
+    #[error(
+        "plan version {found} is not {FORMAT_VERSION}; write it again with `motley plan --json`"
+    )]
     Version {
         /// The version named.
         found: u32,
@@ -33,7 +39,7 @@ pub enum PlanError {
     },
 }
 
-impl Plan {
+impl Decision {
     /// The plan as indented JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self)
@@ -55,17 +61,20 @@ impl Plan {
         }
         let must =
             |holds: bool, field| if holds { Ok(()) } else { Err(PlanError::Value { field }) };
-        must((1..=1 << 20).contains(&self.chunk_tokens), "chunk_tokens")?;
-        must((1..=1 << 30).contains(&self.context_tokens), "context_tokens")?;
-        let parts = &self.placement.parts;
-        must((1..=2).contains(&parts.len()), "parts")?;
-        must(parts.iter().all(|part| part.bytes() <= part.room_bytes), "room_bytes")?;
+        must((1..=1 << 20).contains(&self.session.chunk_tokens), "chunk_tokens")?;
+        must((1..=1 << 30).contains(&self.session.context_tokens), "context_tokens")?;
+        let holdings = &self.placement.holdings;
+        must((1..=MAX_MEMORIES).contains(&holdings.len()), "holdings")?;
+        must(holdings.iter().all(|holding| holding.bytes() <= holding.room_bytes), "room_bytes")?;
+        must(self.devices.len() < MAX_MEMORIES, "devices")?;
+        must(self.devices.iter().all(|device| (0.0..=1.0).contains(&device.part)), "part")?;
+        for threads in [&self.threads.prefill, &self.threads.decode] {
+            must((1..=MAX_THREADS).contains(&threads.threads), "threads")?;
+            must(threads.cpus.len() <= MAX_THREADS as usize, "cpus")?;
+        }
         must(self.placement.experts == self.budget.experts, "experts")?;
-        let slots = self.placement.gpu_slots().checked_add(self.placement.ram_slots());
-        must(
-            slots.is_some_and(|slots| slots <= self.budget.experts.saturating_add(1)),
-            "expert_slots",
-        )?;
+        must(self.model.experts == self.budget.experts, "experts")?;
+        must(self.placement.ram_slots() <= self.budget.experts.saturating_add(1), "expert_slots")?;
         must(sound(&self.prefill), "prefill")?;
         must(sound(&self.decode), "decode")
     }

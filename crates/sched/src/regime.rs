@@ -100,7 +100,7 @@ pub fn costs(
 /// Costs of the hybrid regime where none were measured. A desktop's: memory at 25 GB/s for the
 /// CPU's kernels, PCIe at 12, a device at 250. Ratios decide; [`KnownCosts`] puts measured ones in
 /// their place.
-pub fn usual_hybrid(expert_bytes: u64) -> Costs {
+pub fn typical_hybrid(expert_bytes: u64) -> Costs {
     let read_us = |gb_per_s: f64| expert_bytes as f64 / (gb_per_s * 1e3);
     // Two operations for each weight, at some 4.5 bits.
     let flop = 2.0 * expert_bytes as f64 * 8.0 / 4.5;
@@ -135,16 +135,16 @@ pub struct KnownCosts {
 }
 
 impl KnownCosts {
-    /// Costs of the hybrid regime for experts of `expert_bytes`: what is known, and what is usual
+    /// Costs of the hybrid regime for experts of `expert_bytes`: what is known, and what is typical
     /// for the rest. With the link known, rows to the CPU and back cost its latency twice.
     pub fn hybrid(&self, expert_bytes: u64) -> Costs {
-        let usual = usual_hybrid(expert_bytes);
+        let typical = typical_hybrid(expert_bytes);
         let entry_us = self.link.map_or(0.0, |link| 2.0 * link.latency_us);
         let home = |home: Homes| Homes { unit: self.cpu.unwrap_or(home.unit), entry_us, ..home };
         Costs {
-            fast: self.device.unwrap_or(usual.fast),
-            home: usual.home.map(home),
-            link: self.link.unwrap_or(usual.link),
+            fast: self.device.unwrap_or(typical.fast),
+            home: typical.home.map(home),
+            link: self.link.unwrap_or(typical.link),
             expert_bytes,
         }
     }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn known_costs_take_the_place_of_usual_ones() {
-        let usual = usual_hybrid(1_000_000);
+        let usual = typical_hybrid(1_000_000);
         assert_eq!(KnownCosts::default().hybrid(1_000_000), usual);
         let (cpu, link) = (ComputeCost::constant(70.0), TransferCost::new(4.0, 20.0));
         let known = KnownCosts { cpu: Some(cpu), link: Some(link), device: None };

@@ -11,6 +11,7 @@
 
 use motley_cost::{ComputeCost, Nanos, TensorParallel, TransferCost};
 pub use motley_trace::Phase;
+use serde::{Deserialize, Serialize};
 
 /// A part of one expert, in 256ths of its intermediate width (G2 moves partial experts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +54,8 @@ pub enum Unit {
 }
 
 /// How experts lie on several home units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// Whole experts dealt round: expert `e` lives on lane `e mod units` (expert parallelism).
     Whole,
@@ -62,7 +64,8 @@ pub enum Layout {
 }
 
 /// The units beside the slow tier.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Homes {
     /// How many units.
     pub units: u16,
@@ -78,7 +81,8 @@ pub struct Homes {
 }
 
 /// What everything costs, as far as the scheduler knows.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Costs {
     /// A whole expert on the fast unit.
     pub fast: ComputeCost,

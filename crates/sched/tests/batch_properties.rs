@@ -3,7 +3,7 @@
 //! the beginning of its request's tokens, whatever was copied, cut short or sent back.
 
 use motley_sched::batch::{
-    Change, Limits, Part, Planner, Prompt, Refused, RequestId, Sharing, Step,
+    BatchLimits, Change, Planner, Prompt, Refused, RequestId, Sharing, Step, StepPart,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -32,13 +32,13 @@ fn asked(longest: usize) -> impl Strategy<Value = Asked> {
     )
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
+fn limits() -> impl Strategy<Value = BatchLimits> {
     let sharing = prop_oneof![
         3 => Just(Sharing::Prefixes), 1 => Just(Sharing::Cells), 1 => Just(Sharing::Nothing),
         3 => Just(Sharing::Parts)
     ];
     (1_u16..6, 100_u32..200, 1_u32..40, 1_u32..16, sharing).prop_map(
-        |(sequences, cells, step_tokens, prefill_beside_decode, sharing)| Limits {
+        |(sequences, cells, step_tokens, prefill_beside_decode, sharing)| BatchLimits {
             sequences,
             cells,
             step_tokens,
@@ -92,7 +92,7 @@ impl Cache {
 
 struct World {
     planner: Planner,
-    limits: Limits,
+    limits: BatchLimits,
     cache: Cache,
     /// Answers so far of those not finished.
     answers: BTreeMap<RequestId, usize>,
@@ -101,7 +101,7 @@ struct World {
 }
 
 impl World {
-    fn new(limits: Limits, asked: Vec<Asked>) -> Self {
+    fn new(limits: BatchLimits, asked: Vec<Asked>) -> Self {
         let planner = Planner::new(limits);
         Self { planner, limits, cache: Cache::default(), answers: BTreeMap::new(), asked, now: 0 }
     }
@@ -171,10 +171,10 @@ impl World {
         let tokens: u32 = step.parts.iter().map(|part| part.tokens).sum();
         assert!(tokens <= self.limits.step_tokens.max(u32::from(self.limits.sequences)));
         // One that was sent back computes its own answer as a prompt again.
-        let decodes = |part: &&Part| self.answers.get(&part.request).is_some_and(|&n| n > 0);
+        let decodes = |part: &&StepPart| self.answers.get(&part.request).is_some_and(|&n| n > 0);
         if self.planner.figures().sent_back == 0 && step.parts.iter().any(|part| decodes(&part)) {
             // The last token of a prompt costs what a decoded one does.
-            let last = |part: &&Part| part.tokens == 1 && part.samples;
+            let last = |part: &&StepPart| part.tokens == 1 && part.samples;
             let prompts = step.parts.iter().filter(|part| !decodes(part) && !last(part));
             let prompt_tokens: u32 = prompts.map(|part| part.tokens).sum();
             assert!(prompt_tokens <= self.limits.prefill_beside_decode, "{step:?}");
@@ -200,7 +200,7 @@ proptest! {
     }
 }
 
-const ROOMY: Limits = Limits {
+const ROOMY: BatchLimits = BatchLimits {
     sequences: 8,
     cells: 4096,
     step_tokens: 512,
@@ -259,7 +259,7 @@ fn beyond_the_queue_is_refused() {
 
 #[test]
 fn streams_that_share_nothing_run_in_their_own_chunks() {
-    let limits = Limits { sharing: Sharing::Nothing, ..ROOMY };
+    let limits = BatchLimits { sharing: Sharing::Nothing, ..ROOMY };
     let mut planner = Planner::new(limits);
     assert_eq!(planner.longest(), 512);
     planner.submit(RequestId(0), Prompt { chunk_tokens: 256, ..prompt(0..300) }).unwrap();
@@ -275,7 +275,7 @@ fn streams_that_share_nothing_run_in_their_own_chunks() {
 
 #[test]
 fn with_own_parts_prompts_are_cut_to_one_length() {
-    let mut planner = Planner::new(Limits { sharing: Sharing::Parts, ..ROOMY });
+    let mut planner = Planner::new(BatchLimits { sharing: Sharing::Parts, ..ROOMY });
     assert_eq!(planner.longest(), 512);
     for (request, tokens) in [(0, 17), (1, 14), (2, 15)] {
         let tokens = 1000 * request..1000 * request + tokens;
@@ -289,7 +289,7 @@ fn with_own_parts_prompts_are_cut_to_one_length() {
 
 #[test]
 fn with_own_parts_a_long_prompt_does_not_crawl_behind_short_ones() {
-    let mut planner = Planner::new(Limits { sharing: Sharing::Parts, ..ROOMY });
+    let mut planner = Planner::new(BatchLimits { sharing: Sharing::Parts, ..ROOMY });
     planner.submit(RequestId(0), prompt(0..400)).unwrap();
     planner.submit(RequestId(1), prompt(1000..1002)).unwrap();
     let tokens: Vec<u32> = planner.plan().parts.iter().map(|part| part.tokens).collect();
@@ -298,7 +298,7 @@ fn with_own_parts_a_long_prompt_does_not_crawl_behind_short_ones() {
 
 #[test]
 fn with_own_parts_a_chat_goes_on_where_its_beginning_is() {
-    let mut planner = Planner::new(Limits { sharing: Sharing::Parts, ..ROOMY });
+    let mut planner = Planner::new(BatchLimits { sharing: Sharing::Parts, ..ROOMY });
     for request in 0..3 {
         let first = 1000 * request;
         planner.submit(RequestId(request as u64), prompt(first..first + 40)).unwrap();

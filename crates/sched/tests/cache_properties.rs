@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use motley_sched::Named;
 use motley_sched::cache::popularity::Popularity;
 use motley_sched::cache::{
     AdmitError, CachePolicy, Capacity, ExpertCache, Lease, PolicyChoice, Routed, SlotId,

@@ -90,8 +90,8 @@ impl Collector for FromBatching {
         for (name, help, value) in gauges(&figures) {
             one(&mut encoder, name, help, &ConstGauge::new(value))?;
         }
-        if let Some(presence) = self.0.presence() {
-            let here = ConstGauge::new(presence.count() as i64);
+        if let Some(resident) = self.0.resident() {
+            let here = ConstGauge::new(resident.count() as i64);
             one(&mut encoder, "experts_in_memory", "Experts in memory, of all layers", &here)?;
         }
         let busy = ConstCounter::new(figures.busy.as_secs_f64());

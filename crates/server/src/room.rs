@@ -1,7 +1,7 @@
 //! The machine room: which experts were used how often, as counted while the router
 //! chooses. Counting costs one addition per routed row.
 
-use motley_engine::{Routed, RoutingWatcher};
+use motley_engine::{RoutedBlock, RoutingWatcher};
 use motley_model::ModelSpec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,7 +38,7 @@ impl Heat {
 struct Watcher(Arc<Heat>);
 
 impl RoutingWatcher for Watcher {
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         let first = routed.layer as usize * self.0.experts;
         for &expert in &routed.experts {
             if let Some(count) = self.0.counts.get(first + expert as usize) {

@@ -2,6 +2,7 @@
 //! the trace reader. Shape: 48 layers × 128 experts, k = 8, a quarter cached.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use motley_sched::Named;
 use motley_sched::cache::{ExpertCache, PolicyChoice};
 use motley_sim::fit::make;
 use motley_sim::holdout::Layout;

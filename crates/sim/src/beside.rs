@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
-use motley_sched::hybrid::HybridSetup;
+use motley_sched::SchedulerSetup;
 use motley_sched::{Costs, Homes, Phase, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
@@ -66,7 +66,7 @@ fn same_phase(visits: &mut [Visit]) {
 pub fn hybrid_again(
     recorded: &Spans,
     trace: &Trace,
-    setup: &HybridSetup,
+    setup: &SchedulerSetup,
     foreseen: f64,
 ) -> Result<Spans, DriveError> {
     let mut scheduler = setup.scheduler(&trace.header);
@@ -76,7 +76,7 @@ pub fn hybrid_again(
         dense: dense(recorded, trace, phase),
     };
     let Truth { costs, dense } = truth(Phase::Decode);
-    let layers = if setup.prefetch.uses_predictions() { FORESIGHT_LAYERS } else { 0 };
+    let layers = if setup.rules.prefetch.uses_predictions() { FORESIGHT_LAYERS } else { 0 };
     let foresight = ForesightParams { layers, accuracy: foreseen, seed: 0 };
     let world = World::new(costs, dense).with_prefill(truth(Phase::Prefill));
     let mut world = world.with_foresight(foresight);
@@ -204,24 +204,27 @@ fn lanes(spans: &Spans, (from, to): (Nanos, Nanos)) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use motley_machine::Regime;
+    use motley_sched::Rules;
     use motley_sched::cache::{Capacity, PolicyChoice};
     use motley_sched::prefetch::PrefetchChoice;
-    use motley_sched::regime::usual_hybrid;
+    use motley_sched::regime::typical_hybrid;
     use motley_sched::scheduler::Limits;
-    use motley_sched::strategy::StrategyChoice;
 
     use super::*;
     use crate::synth::{Synth, SynthParams};
 
-    fn setup() -> HybridSetup {
-        HybridSetup {
-            costs: usual_hybrid(2_000_000),
+    fn setup() -> SchedulerSetup {
+        SchedulerSetup {
+            costs: typical_hybrid(2_000_000),
             capacity: Capacity::Global { slots: 24 },
             limits: Limits::beside_home(32),
-            prefill: StrategyChoice::Timelines,
-            decode: StrategyChoice::Timelines,
-            policy: PolicyChoice::Lru,
-            prefetch: PrefetchChoice::Refill,
+            rules: Rules {
+                policy: PolicyChoice::Lru,
+                prefetch: PrefetchChoice::Refill,
+                ..Rules::default_for(Regime::Hybrid)
+            },
+            parts: false,
             most_used: Vec::new(),
         }
     }

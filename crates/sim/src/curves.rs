@@ -1,5 +1,6 @@
 //! Hit rate over cache size for every policy, Belady's bound included, and the picture of it.
 
+use motley_sched::Named;
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::popularity::Popularity;
 use motley_sched::cache::{CachePolicy, ExpertCache, PolicyChoice};
@@ -30,7 +31,7 @@ pub fn policy_curves(trace: &Trace, layout: Layout) -> Result<Vec<Curve>, TraceE
     let counts = profile.finish().popularity;
     let grid = trace.header.grid();
 
-    let online = PolicyChoice::ALL.map(|choice| {
+    let online = PolicyChoice::ALL.iter().map(|choice| {
         let build: Builder<'_> = Box::new(move || Some(choice.build(&trace.header)));
         (choice.name(), build)
     });
@@ -38,7 +39,7 @@ pub fn policy_curves(trace: &Trace, layout: Layout) -> Result<Vec<Curve>, TraceE
     let belady = Belady::new(trace);
     let bound: Builder<'_> =
         Box::new(|| belady.clone().map(|policy| Box::new(policy) as Box<dyn CachePolicy>));
-    let all = online.into_iter().chain([("popularity", popularity), ("belady", bound)]);
+    let all = online.chain([("popularity", popularity), ("belady", bound)]);
     all.map(|(name, build)| curve(trace, layout, name, &build)).collect()
 }
 

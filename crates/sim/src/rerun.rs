@@ -4,12 +4,10 @@
 
 use motley_cost::{ComputeCost, TransferCost};
 use motley_sched::cache::belady::Belady;
-use motley_sched::cache::choice::UnknownPolicy;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
-use motley_sched::prefetch::choice::UnknownPrefetcher;
 use motley_sched::strategy::OnDemand;
-use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
+use motley_sched::{Costs, Limits, Named, Scheduler, SchedulerParts, UnknownName};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
@@ -35,12 +33,9 @@ pub enum RerunError {
         /// Tokens of the record.
         record: u64,
     },
-    /// A policy this program does not have.
+    /// A policy or prefetcher this program does not have.
     #[error(transparent)]
-    Policy(#[from] UnknownPolicy),
-    /// A prefetcher this program does not have.
-    #[error(transparent)]
-    Prefetch(#[from] UnknownPrefetcher),
+    Unknown(#[from] UnknownName),
     /// The drive failed.
     #[error(transparent)]
     Drive(#[from] DriveError),
@@ -140,9 +135,10 @@ impl Rerun {
     /// Every policy with this run's slots, on the whole trace from an empty cache. Router scores
     /// are not in the trace, so `mrs` goes by the chosen experts here.
     pub fn policies(&self, trace: &Trace) -> Result<Vec<PolicyHits>, RerunError> {
-        let online = PolicyChoice::ALL.map(|choice| (choice.name(), choice.build(&trace.header)));
+        let online = PolicyChoice::ALL.iter();
+        let online = online.map(|choice| (choice.name(), choice.build(&trace.header)));
         let bound = Belady::new(trace).map(|bound| ("belady", Box::new(bound) as _));
-        let all = online.into_iter().chain(bound);
+        let all = online.chain(bound);
         all.map(|(name, policy): (&str, Box<dyn CachePolicy>)| {
             let capacity = Capacity::Global { slots: self.cache_slots };
             let mut cache = ExpertCache::new(trace.header.grid(), capacity, policy);

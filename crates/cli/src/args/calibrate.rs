@@ -1,6 +1,6 @@
 //! What `motley doctor` and `motley calibrate` take.
 
-use super::LoadArgs;
+use super::Wishes;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -35,5 +35,5 @@ pub(crate) struct Calibrate {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) load: LoadArgs,
+    pub(crate) wishes: Wishes,
 }

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A setting for --compare is one of these, or several with commas between:
-  exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME  threads=N  chunk=N
+  exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME
+  devices=NAMES  threads=N  chunk=N
   npu=spill|prune|pad|off  npu-headroom=X (builds with feature npu)")]
 pub(crate) struct Eval {
     /// GGUF file (any part of a split one)
@@ -28,6 +29,9 @@ pub(crate) struct Eval {
     /// Compute every question from its first token instead of its examples once for all
     #[arg(long)]
     pub(crate) whole: bool,
+    /// Seed that picks the questions
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u32,
     /// Evaluate under another setting on the same items, and show the paired difference; may
     /// be given several times
     #[arg(long, value_name = "SETTING")]
@@ -54,6 +58,6 @@ pub(crate) struct What {
 }
 
 fn positive(text: &str) -> Result<usize, String> {
-    let number: usize = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: usize = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     (number > 0).then_some(number).ok_or_else(|| "at least 1".into())
 }

@@ -1,11 +1,10 @@
 //! What the user may type. No side effects: commands turn this into what is done.
 //! `plan`, `explain` and `tune` hold what those commands take, `eval` what evaluation takes,
 //! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
-//! `calibrate` what this machine's commands take.
+//! `calibrate` what this machine's commands take, `wishes` what a decision is made from.
 
 use crate::npu::PairsArgs;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use motley_engine::{PolicyChoice, PrefetchChoice};
+use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 mod calibrate;
@@ -16,15 +15,17 @@ mod serve;
 mod sim;
 mod trace;
 mod tune;
+mod wishes;
 
 pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use serve::Serve;
-pub(crate) use sim::{EngineRuns, MadeArgs, OutputArgs, Reproduce, Sim, SourceArg};
+pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
 pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
 pub(crate) use tune::{Tune, TuneGoal};
+pub(crate) use wishes::{LoadArgs, LoadingArg, Wishes, parse_devices};
 
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
@@ -39,20 +40,6 @@ pub(crate) struct Motley {
 /// Flags every command takes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// Threads to compute with (default: every core)
-    #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=512))]
-    pub(crate) threads: Option<u32>,
-    /// Ceiling for everything, e.g. 4G: experts that do not fit stay on disk (default:
-    /// what the machine can give)
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
-    pub(crate) memory: Option<u64>,
-    /// Devices that share the experts with the CPU: auto (all GPUs), cpu (none), or names such as
-    /// vulkan0,vulkan1; vulkan0=4G takes no more of its memory
-    #[arg(long, global = true, value_name = "NAMES", default_value = "auto")]
-    pub(crate) devices: String,
-    /// Seed for sampling and for made routing
-    #[arg(long, global = true, default_value_t = 0)]
-    pub(crate) seed: u32,
     /// Print JSON for programs instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -147,54 +134,9 @@ pub(crate) struct SamplingArgs {
     /// Make tokens of the last 64 less likely (1: no)
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     pub(crate) repeat_penalty: f32,
-}
-
-/// How the model is loaded.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Loading")]
-pub(crate) struct LoadArgs {
-    /// How weights come into memory (default: mapped when everything fits, else on demand)
-    #[arg(long, value_enum)]
-    pub(crate) loading: Option<LoadingArg>,
-    /// Which experts stay in memory when not all can: lru, lfu, lfru, mrs, blend
-    #[arg(long, default_value = "blend", value_name = "NAME")]
-    pub(crate) policy: PolicyChoice,
-    /// What is read before it is asked for, into idle disk time: none, previous-token,
-    /// next-layer, next-layer-decode, prefill-counted
-    #[arg(long, default_value = "next-layer-decode", value_name = "NAME")]
-    pub(crate) prefetch: PrefetchChoice,
-    /// Keep weights in the file's own order: slower, and equal to the last bit
-    /// whatever the placement
-    #[arg(long)]
-    pub(crate) exact: bool,
-    /// KV cache length in tokens
-    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(16..))]
-    pub(crate) context: u32,
-    /// Settings from a plan (`motley plan MODEL --json > FILE`), in place of the ones here
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plan: Option<PathBuf>,
-    /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with)
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) chunk: Option<u32>,
-    /// Whether what runs when is recorded.
-    #[arg(skip)]
-    pub(crate) records: bool,
-}
-
-impl LoadArgs {
-    /// The chunk asked for, else the usual one.
-    pub(crate) fn chunk_tokens(&self) -> u32 {
-        self.chunk.unwrap_or(motley_plan::plan::CHUNKS[0])
-    }
-}
-
-/// Values of `--loading`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LoadingArg {
-    /// Map the file; everything is at hand
-    Mapped,
-    /// Read dense weights now, an expert when a token first needs it
-    OnDemand,
+    /// Seed for sampling
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u32,
 }
 
 /// `motley inspect`.
@@ -243,9 +185,9 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "M" | "MB" | "MIB" => 20,
         "G" | "GB" | "GIB" => 30,
         "T" | "TB" | "TIB" => 40,
-        _ => return Err(format!("`{unit}` is no unit; write 512M or 4G")),
+        _ => return Err(format!("unknown unit `{unit}`; write 512M or 4G")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is no size; write 4G"))?;
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a size; write 4G"))?;
     Ok((number * (1_u64 << shift) as f64) as u64)
 }
 

@@ -1,5 +1,6 @@
 //! What `motley plan` and `motley predict` take.
 
+use super::Wishes;
 use clap::{Args, ValueEnum};
 use motley_plan::Goal;
 use std::path::PathBuf;
@@ -19,15 +20,11 @@ pub(crate) struct Plan {
     /// Routing profile of the model
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
-    /// KV cache length in tokens
-    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(16..))]
-    pub(crate) context: u32,
-    /// Prefill chunk in tokens (default: what should be fastest)
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) chunk: Option<u32>,
     /// Tokens of the prompt for which speeds are predicted
     #[arg(long, default_value_t = 512, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) prompt: u32,
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
 }
 
 /// `motley predict`.
@@ -45,9 +42,12 @@ pub(crate) struct Predict {
     /// Decoded tokens per run
     #[arg(long, default_value_t = 64, value_name = "TOKENS")]
     pub(crate) decode: usize,
-    /// Text whose beginning is the prompt (default: made-up tokens)
+    /// Text whose beginning is the prompt (default: synthetic tokens)
     #[arg(long, value_name = "FILE")]
     pub(crate) text: Option<PathBuf>,
+    /// Threads to compute with (default: as tuned, else every core)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) threads: Option<u32>,
     /// How often every case runs, in turn; the middle one counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,

@@ -24,7 +24,7 @@ pub(crate) struct Serve {
     pub(crate) streams: u16,
     /// Give each stream a KV cache of its own of so many tokens, in place of a share of
     /// --context: faster with many streams, and none can get longer
-    #[arg(long, value_name = "TOKENS", conflicts_with = "context",
+    #[arg(long, value_name = "TOKENS", conflicts_with_all = ["context", "plan"],
           value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
     pub(crate) stream_context: Option<u32>,
     /// Requests that may wait; more get 429
@@ -43,8 +43,11 @@ pub(crate) struct Serve {
 impl Serve {
     /// How the model is loaded, with the KV cells of all streams as its context.
     pub(crate) fn loading(&self) -> LoadArgs {
-        let own = self.stream_context.map(|each| each.saturating_mul(u32::from(self.streams)));
-        LoadArgs { context: own.unwrap_or(self.load.context), ..self.load.clone() }
+        let mut load = self.load.clone();
+        if let Some(each) = self.stream_context {
+            load.wishes.context = each.saturating_mul(u32::from(self.streams));
+        }
+        load
     }
 }
 

@@ -27,22 +27,25 @@ pub(crate) struct Sim {
     /// Replay this recorded routing (several: only with --curves)
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Vec<PathBuf>,
+    /// Seed for synthetic routing and wrong predictions
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u32,
     /// Run this recorded run again with its measured costs: the file `--stats` wrote beside
     /// the trace
     #[arg(long, value_name = "FILE.json", requires = "trace")]
     pub(crate) run: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) made: MadeArgs,
+    pub(crate) synthetic: SyntheticArgs,
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
-/// Routing that is made, by `--seed`.
+/// Synthetic routing, by `--seed`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Made routing (without --trace)")]
-pub(crate) struct MadeArgs {
+#[command(next_help_heading = "Synthetic routing (without --trace)")]
+pub(crate) struct SyntheticArgs {
     /// Prompt tokens
     #[arg(long, default_value_t = 512, value_name = "TOKENS", conflicts_with = "trace")]
     pub(crate) prefill: u32,
@@ -71,19 +74,19 @@ pub(crate) struct ChoiceArgs {
     /// (default: by the machine and the size of the model)
     #[arg(long)]
     pub(crate) strategy: Option<StrategyChoice>,
-    /// What stays in the cache: lru, lfu, lfru, mrs, blend
-    #[arg(long, default_value = "blend")]
-    pub(crate) policy: PolicyChoice,
+    /// What stays in the cache: lru, lfu, lfru, mrs, blend (default: as `motley run`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<PolicyChoice>,
     /// What is fetched early: none, previous-token, next-layer, prefill-counted, refill,
-    /// next-layer+refill (default: by the machine and the size of the model)
+    /// next-layer+refill (default: as `motley run`)
     #[arg(long)]
     pub(crate) prefetch: Option<PrefetchChoice>,
     /// Experts kept in the fast memory: 25% of each layer, or 1500 in all (default: what fits)
     #[arg(long, value_name = "PERCENT|SLOTS", value_parser = cache_size)]
     pub(crate) cache: Option<CacheSize>,
-    /// Chance that an expert of the next layer is foreseen
+    /// Chance that an expert of the next layer is predicted
     #[arg(long, default_value_t = 0.8, value_name = "SHARE", value_parser = share)]
-    pub(crate) foresight: f64,
+    pub(crate) prediction: f64,
     /// Let loads fail, the link slow down and units stall, by this seed
     #[arg(long, value_name = "SEED")]
     pub(crate) faults: Option<u64>,

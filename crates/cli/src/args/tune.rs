@@ -1,6 +1,6 @@
 //! What `motley tune` takes.
 
-use super::LoadArgs;
+use super::Wishes;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct Tune {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) load: LoadArgs,
+    pub(crate) wishes: Wishes,
 }
 
 /// Values of `--goal`.

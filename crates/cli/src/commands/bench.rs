@@ -4,14 +4,18 @@
 //! Ratios are within a pair (runs next to each other in time); the order swaps
 //! from pair to pair. The machine's load is recorded before and after.
 
-use crate::args::{Bench, Global, LoadingArg};
+use crate::args::{Bench, Global};
 use crate::commands::crowd;
 use crate::commands::worker::{Job, Outcome};
+use crate::known::Known;
+use crate::load::decision;
 use crate::npu;
 use crate::page::progress_target;
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
+use motley_engine::{Runtime, Seam};
+use motley_plan::{Decision, Outputs};
 use serde::Serialize;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -24,16 +28,16 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     if npu::bench(global, bench, &bench.device)? {
         return Ok(());
     }
-    motley_model::ModelSpec::open(&bench.model)?;
+    let job = job(bench)?;
     let load_before = load_average();
     let mut pairs = Vec::new();
     let bar = progress(global.json, bench.pairs);
     for index in 0..bench.pairs {
-        pairs.push(pair(&job(global, bench), index % 2 == 1)?);
+        pairs.push(pair(&job, index % 2 == 1)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = Report::new(bench, pairs, load_before, load_average());
+    let report = Report::new(bench, &job, pairs, load_before, load_average());
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -55,8 +59,7 @@ struct Pair {
 }
 
 fn pair(job: &Job, motley_first: bool) -> Result<Pair> {
-    // The bare engine has no way to leave experts on disk: it maps the file.
-    let bare = Job { bare: true, on_demand: false, ..job.clone() };
+    let bare = Job { bare: true, ..job.clone() };
     let (bare, motley) = if motley_first {
         let motley = child(job)?;
         (child(&bare)?, motley)
@@ -88,22 +91,26 @@ pub(crate) fn child(job: &Job) -> Result<Outcome> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn job(global: &Global, bench: &Bench) -> Job {
+/// What both sides measure: Motley as decided, the bare engine with the same threads and chunk.
+fn job(bench: &Bench) -> Result<Job> {
     let context = (bench.prefill + bench.decode + 1).next_multiple_of(256) as u32;
-    Job {
+    let mut load = bench.load.clone();
+    load.wishes.context = context.max(load.wishes.context);
+    let runtime = Runtime::start(Seam::Registered)?;
+    let known = Known::here(&runtime, &bench.model)?;
+    let decision = decision(&known, &load, Outputs::Streams(1))?;
+    let fits = decision.session.context_tokens;
+    ensure!(context <= fits, "the plan has a context of {fits}; these runs need {context}");
+    Ok(Job {
         model: bench.model.clone(),
-        bare: false,
-        on_demand: bench.load.loading == Some(LoadingArg::OnDemand),
-        repack: !bench.load.exact,
-        threads: global.threads,
-        memory: global.memory,
-        context: context.max(bench.load.context),
-        chunk: bench.load.chunk_tokens(),
+        context: fits,
+        chunk: decision.session.chunk_tokens,
+        decision: Some(decision),
         prefill: bench.prefill,
         decode: bench.decode,
         repeat: bench.repeat,
         ..Job::default()
-    }
+    })
 }
 
 /// Tokens per second of the fastest repetition: the one least disturbed.
@@ -164,7 +171,10 @@ impl Phase {
 #[derive(Debug, Serialize)]
 struct Report {
     model: String,
+    /// How Motley ran, in words.
     loading: String,
+    devices: String,
+    memory_bytes: Option<u64>,
     repack: bool,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
@@ -175,13 +185,21 @@ struct Report {
 }
 
 impl Report {
-    fn new(bench: &Bench, pairs: Vec<Pair>, before: Option<f64>, after: Option<f64>) -> Self {
+    fn new(
+        bench: &Bench,
+        job: &Job,
+        pairs: Vec<Pair>,
+        before: Option<f64>,
+        after: Option<f64>,
+    ) -> Self {
         let prefill: fn(&Pair) -> (f64, f64) = |p| (p.bare_prefill, p.motley_prefill);
         let decode: fn(&Pair) -> (f64, f64) = |p| (p.bare_decode, p.motley_decode);
         Self {
             model: bench.model.display().to_string(),
-            loading: format!("{:?}", bench.load.loading),
-            repack: !bench.load.exact,
+            loading: decided(job, |decision| decision.why.loading.clone()),
+            devices: decided(job, |decision| decision.why.devices.clone()),
+            memory_bytes: job.decision.as_ref().and_then(|decision| decision.memory_bytes),
+            repack: job.decision.as_ref().is_some_and(|decision| !decision.exact),
             phases: vec![
                 Phase::new("prefill", bench.prefill, &pairs, prefill),
                 Phase::new("decode", bench.decode, &pairs, decode),
@@ -193,6 +211,10 @@ impl Report {
             load_after: after,
         }
     }
+}
+
+fn decided(job: &Job, words: impl Fn(&Decision) -> String) -> String {
+    job.decision.as_ref().map_or_else(String::new, words)
 }
 
 fn render(report: &Report) -> String {
@@ -210,8 +232,9 @@ fn render(report: &Report) -> String {
     }
     let load = |value: Option<f64>| value.map_or("unknown".into(), |load| format!("{load:.2}"));
     format!(
-        "{}\n{table}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
+        "{}: {}\n{table}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
         report.model,
+        report.loading,
         report.pairs.len(),
         if report.same_tokens { "yes" } else { "no" },
         report.delegated,

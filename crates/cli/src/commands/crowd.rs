@@ -2,11 +2,12 @@
 //! as Motley escapes it. One engine, one session per way, the ways in turn.
 
 use crate::args::{Bench, Global};
-use crate::load::{load, session_options};
+use crate::load::{Loaded, load};
 use crate::page::{align_right, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
-use motley_engine::{Engine, Runtime, Seam, ThreadSet, ThreadSets};
+use motley_engine::{Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
+use motley_plan::Outputs;
 use serde::Serialize;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,8 +20,8 @@ const PROMPT: &str = "The river rises in the hills to the north and runs past th
 /// Runs the command.
 pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, &bench.model, &bench.load, global)?;
-    let mut rows = vec![measure(&engine, bench, Way { name: "alone", yields: true, one: false })?];
+    let loaded = load(runtime, global, &bench.model, &bench.load, Outputs::Streams(1))?;
+    let mut rows = vec![measure(&loaded, bench, Way { name: "alone", yields: true, one: false })?];
     let crowd = Crowd::start(neighbours)?;
     let beside = [
         Way { name: "beside them, threads kept", yields: false, one: false },
@@ -28,7 +29,7 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
         Way { name: "beside them, Motley", yields: true, one: false },
     ];
     for way in beside {
-        rows.push(measure(&engine, bench, way)?);
+        rows.push(measure(&loaded, bench, way)?);
     }
     drop(crowd);
     if global.json {
@@ -47,7 +48,7 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
         ]);
     }
     align_right(&mut table, &[1, 2, 3, 4]);
-    let threads = engine.threads();
+    let threads = loaded.engine.threads();
     println!("{}\n {neighbours} niced busy programs, {threads} threads", table.trim_fmt());
     Ok(())
 }
@@ -69,8 +70,9 @@ struct Row {
     thread_changes: u64,
 }
 
-fn measure(engine: &Engine, bench: &Bench, way: Way) -> Result<Row> {
-    let mut session = engine.session(&session_options(&bench.load))?;
+fn measure(loaded: &Loaded, bench: &Bench, way: Way) -> Result<Row> {
+    let Loaded { engine, decision } = loaded;
+    let mut session = engine.session(&SessionOptions::of(decision))?;
     if !way.yields {
         session.keep_threads();
     }

@@ -2,18 +2,12 @@
 //! choice is `motley_plan`'s.
 
 use crate::args::{Global, PlanArgs};
+use crate::known::{Known, read_profile};
 use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
-use crate::planned::{Here, profile_of, read_profile};
 use anyhow::Result;
 use comfy_table::presets;
-use motley_engine::machine_memory;
-use motley_machine::{Device, DeviceKind, Machine};
-use motley_model::ModelSpec;
-use motley_plan::cores::Freedom;
-use motley_plan::{
-    Budget, Calibration, Inputs, MachineMemory, Plan, Prediction, Regime, SessionShape, Term, Work,
-    plan,
-};
+use motley_engine::{Runtime, Seam};
+use motley_plan::{Asked, Decision, Outputs, Prediction, Regime, Term, Work};
 use std::io::{self, Write};
 
 /// Cells of the bars beside terms.
@@ -21,67 +15,31 @@ const BAR_CELLS: usize = 16;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Result<()> {
-    let (spec, _) = ModelSpec::open(&args.model)?;
-    let here = Here::find().filter(|_| args.machine == "this");
-    let machine = match &here {
-        Some(here) => here.machine().clone(),
-        None => motley_machine::find(&args.machine)?,
+    let mut known = match args.machine.as_str() {
+        "this" => Known::here(&Runtime::start(Seam::Registered)?, &args.model)?,
+        other => Known::described(motley_machine::find(other)?, &args.model)?,
     };
-    let profile = match &args.profile {
-        Some(path) => Some(read_profile(path)?),
-        None => profile_of(&args.model, &spec),
-    };
-    let (cpu, cores) = here.as_ref().map_or(("", 0), |here| (here.cpu(), here.cores()));
-    let threads = global.threads.unwrap_or(cores);
-    let profile = profile.map(|profile| profile.at_home(cpu, threads));
-    let budget = Budget::of(&spec, shape(args));
-    let (memory_bytes, why) = memory(global, &budget, &machine, here.is_some());
-    let calibration = match &here {
-        Some(here) => here.costs(&spec, &budget, memory_bytes, global.threads)?,
-        None => Calibration::derive(&machine)?,
-    };
-    let plan = plan(&Inputs {
-        spec: &spec,
-        machine: &machine,
-        calibration: &calibration,
-        profile: profile.as_ref(),
+    if let Some(path) = &args.profile {
+        known.profile = Some(read_profile(path)?);
+    }
+    let decision = known.decide(&Asked {
         goal: args.goal.into(),
-        memory_bytes,
-        context_tokens: args.context,
-        chunk_tokens: args.chunk,
         prompt_tokens: args.prompt,
-        freedom: Freedom::Affinity,
+        ..args.wishes.asked(Outputs::Streams(1))
     })?;
     let text = match global.json {
-        true => plan.to_json()?,
-        false => render(&plan, &why, width_of(columns)),
+        true => decision.to_json()?,
+        false => render(&decision, width_of(columns)),
     };
     writeln!(io::stdout(), "{text}")?;
     Ok(())
 }
 
-fn shape(args: &PlanArgs) -> SessionShape {
-    let chunk_tokens = args.chunk.unwrap_or(motley_plan::plan::CHUNKS[0]);
-    SessionShape { context_tokens: args.context, chunk_tokens, output_tokens: 1 }
-}
-
-/// RAM that may be used, and why that much: what is free now on this machine, all of another.
-fn memory(global: &Global, budget: &Budget, machine: &Machine, here: bool) -> (u64, String) {
-    if let Some(bytes_given) = global.memory {
-        return (bytes_given, format!("{} as asked", bytes(bytes_given)));
-    }
-    let ram = machine.first(DeviceKind::Cpu).map_or(0, Device::total_memory_bytes);
-    let described = MachineMemory { total_bytes: ram, available_bytes: ram, cgroup_bytes: None };
-    let sensed = machine_memory().filter(|_| here);
-    let default = budget.default_bytes(sensed.unwrap_or(described));
-    (default.bytes, default.to_string())
-}
-
-fn render(plan: &Plan, why: &str, width: u16) -> String {
-    let title = format!(" {} on {}", printable(&plan.model), plan.machine);
+fn render(plan: &Decision, width: u16) -> String {
+    let title = format!(" {} on {}", printable(&plan.model.name), plan.machine);
     let parts = [
         title,
-        facts(&head(plan, why), width),
+        facts(&head(plan), width),
         placement(plan, width),
         speeds(plan, width),
         terms(plan, width),
@@ -90,7 +48,7 @@ fn render(plan: &Plan, why: &str, width: u16) -> String {
     parts.join("\n")
 }
 
-fn head(plan: &Plan, why: &str) -> Vec<Fact> {
+fn head(plan: &Decision) -> Vec<Fact> {
     let held = plan.placement.ram_slots() + plan.placement.gpu_slots();
     let held = held.min(plan.placement.experts);
     let experts = plan.placement.experts;
@@ -117,31 +75,32 @@ fn head(plan: &Plan, why: &str) -> Vec<Fact> {
     vec![
         ("Goal", goal),
         ("Regime", regime),
-        ("Memory", why.to_owned()),
+        ("Memory", plan.why.memory.clone()),
+        ("Devices", plan.why.devices.clone()),
         ("", least),
         ("Costs", plan.costs.clone()),
     ]
 }
 
-fn placement(plan: &Plan, width: u16) -> String {
+fn placement(plan: &Decision, width: u16) -> String {
     let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
     rows.set_header(["Device", "Dense", "KV", "Other", "Experts", "Slots", "Of"]);
-    for part in &plan.placement.parts {
+    for holding in &plan.placement.holdings {
         rows.add_row([
-            part.device.clone(),
-            bytes(part.dense_bytes),
-            bytes(part.kv_bytes),
-            bytes(part.other_bytes),
-            bytes(part.arena_bytes),
-            part.expert_slots.to_string(),
-            bytes(part.room_bytes),
+            holding.device.clone(),
+            bytes(holding.dense_bytes),
+            bytes(holding.kv_bytes),
+            bytes(holding.other_bytes),
+            bytes(holding.expert_bytes),
+            holding.expert_slots.to_string(),
+            bytes(holding.room_bytes),
         ]);
     }
     align_right(&mut rows, &[1, 2, 3, 4, 5, 6]);
     rows.trim_fmt()
 }
 
-fn speeds(plan: &Plan, width: u16) -> String {
+fn speeds(plan: &Decision, width: u16) -> String {
     let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
     let prefill = format!("prefill {}", plan.prefill.tokens);
     rows.set_header(["Expected".to_owned(), prefill, "decode".to_owned()]);
@@ -158,7 +117,7 @@ fn speeds(plan: &Plan, width: u16) -> String {
     rows.trim_fmt()
 }
 
-fn terms(plan: &Plan, width: u16) -> String {
+fn terms(plan: &Decision, width: u16) -> String {
     let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
     let pass = |prediction: &Prediction| format!("{} ms", number(1e3 * prediction.pass_s));
     rows.set_header([
@@ -193,25 +152,19 @@ fn name(work: Work) -> &'static str {
     }
 }
 
-fn settings(plan: &Plan) -> Vec<Fact> {
+fn settings(plan: &Decision) -> Vec<Fact> {
+    let session = plan.session;
+    let chunk = format!(
+        "{} tokens ({}), context {}",
+        session.chunk_tokens, plan.why.chunk, session.context_tokens
+    );
     let mut all = vec![
-        ("Cache", format!("{} policy", plan.cache_policy)),
-        ("Chunk", format!("{} tokens, context {}", plan.chunk_tokens, plan.context_tokens)),
+        ("Loading", plan.why.loading.clone()),
+        ("Rules", plan.why.rules.clone()),
+        ("Chunk", chunk),
+        ("Threads", plan.why.threads.clone()),
+        ("Exact", plan.why.exact.clone()),
     ];
-    if let Some(cores) = &plan.cores {
-        let count =
-            format!("prefill {} cores, decode {}", cores.prefill.cores(), cores.decode.cores());
-        all.push(("Cores", format!("{count} ({})", cores.described)));
-    }
-    if let Some(sharing) = plan.sharing {
-        let (slices, groups) = (sharing.tensor_parallel, sharing.expert_parallel);
-        all.push(("Units", format!("{slices} slices of each expert, {groups} groups of experts")));
-    }
-    if let Some(tiers) = &plan.tiers {
-        let padding = 100.0 * (tiers.padding - 1.0);
-        let graphs = format!("{} graphs of up to {} experts", tiers.graphs, tiers.group_size);
-        all.push(("Tiers", format!("{graphs} on {}, {padding:.0} % padding", tiers.device)));
-    }
     all.extend(plan.assumed.iter().map(|note| ("Assumed", note.clone())));
     all
 }

@@ -4,29 +4,27 @@
 use crate::args::{Global, Predict};
 use crate::commands::bench::{Spread, child, rate};
 use crate::commands::worker::Job;
+use crate::known::Known;
 use crate::page::{align_right, bytes, file_name, progress_target, table, width_of};
-use crate::planned::{Wanted, everything, expected};
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use comfy_table::presets;
 use indicatif::ProgressBar;
 use motley_engine::eval::tasks::read_text;
-use motley_model::ModelSpec;
-use motley_plan::{Plan, SessionShape};
+use motley_engine::{Loading, Runtime, Seam};
+use motley_plan::{Asked, CHUNKS, Decision, DevicesAsked};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-
-/// Largest prefill chunk of the runs.
-const CHUNK_TOKENS: u32 = 512;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Result<()> {
     let text = args.text.as_deref().map(read_text).transpose()?;
     let budgets = || std::iter::once(None).chain(args.budgets.iter().copied().map(Some));
     let pairs = args.models.iter().flat_map(|model| budgets().map(move |budget| (model, budget)));
+    let runtime = Runtime::start(Seam::Registered)?;
     let mut cases = pairs
         .map(|(model, budget)| {
-            let mut case = Case::new(global, args, model, budget)?;
+            let mut case = Case::new(&runtime, args, model, budget)?;
             case.job.text.clone_from(&text);
             Ok(case)
         })
@@ -51,39 +49,39 @@ pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Resu
 /// One model within one budget.
 struct Case {
     job: Job,
-    plan: Plan,
+    decision: Decision,
     /// Speeds of prompts and of decode, one of each per round.
     measured: [Vec<f64>; 2],
 }
 
 impl Case {
-    fn new(global: &Global, args: &Predict, model: &Path, budget: Option<u64>) -> Result<Self> {
-        let (spec, _) = ModelSpec::open(model)?;
-        let context_tokens = (args.prefill + args.decode + 1).next_multiple_of(256) as u32;
-        let shape = SessionShape { context_tokens, chunk_tokens: CHUNK_TOKENS, output_tokens: 1 };
-        let wanted = Wanted {
-            memory_bytes: budget.unwrap_or_else(|| everything(&spec, shape)),
-            context_tokens,
-            chunk_tokens: Some(CHUNK_TOKENS),
+    fn new(runtime: &Runtime, args: &Predict, model: &Path, budget: Option<u64>) -> Result<Self> {
+        let known = Known::here(runtime, model)?;
+        ensure!(
+            known.measured.is_some(),
+            "nothing to predict with; `motley calibrate` measures this machine"
+        );
+        let decision = known.decide(&Asked {
+            memory_bytes: budget,
+            loading: budget.is_none().then_some(Loading::Mapped),
+            threads: args.threads,
+            context_tokens: (args.prefill + args.decode + 1).next_multiple_of(256) as u32,
+            chunk_tokens: Some(CHUNKS[0]),
             prompt_tokens: args.prefill as u32,
-            threads: global.threads,
-        };
-        let plan = expected(model, &spec, &wanted)
-            .context("nothing to predict with; `motley calibrate` measures this machine")?;
+            devices: DevicesAsked::Cpu,
+            ..Asked::default()
+        })?;
         let job = Job {
             model: model.to_owned(),
-            on_demand: budget.is_some(),
-            memory: budget,
-            repack: true,
-            threads: global.threads,
-            context: context_tokens,
-            chunk: CHUNK_TOKENS,
+            context: decision.session.context_tokens,
+            chunk: decision.session.chunk_tokens,
+            decision: Some(decision.clone()),
             prefill: args.prefill,
             decode: args.decode,
             repeat: 1,
             ..Job::default()
         };
-        Ok(Self { job, plan, measured: Default::default() })
+        Ok(Self { job, decision, measured: Default::default() })
     }
 
     fn measure(&mut self) -> Result<()> {
@@ -99,7 +97,7 @@ impl Case {
             let measured = Spread::of(runs.to_vec()).median;
             Row {
                 model: file_name(&self.job.model),
-                memory_bytes: self.job.memory,
+                memory_bytes: self.decision.memory_bytes,
                 phase,
                 expected_tokens_per_s: expected,
                 measured_tokens_per_s: measured,
@@ -108,8 +106,8 @@ impl Case {
             }
         };
         [
-            row("prefill", self.plan.prefill.tokens_per_s, prefill),
-            row("decode", self.plan.decode.tokens_per_s, decode),
+            row("prefill", self.decision.prefill.tokens_per_s, prefill),
+            row("decode", self.decision.decode.tokens_per_s, decode),
         ]
     }
 }

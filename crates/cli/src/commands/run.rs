@@ -1,14 +1,16 @@
 //! `motley run`: streams a continuation, or chats when no prompt is given.
 
-use crate::args::{Global, LoadArgs, Run};
+use crate::args::{Global, Run};
+use crate::known::Known;
 use crate::last::{self, LastRun, write_record};
-use crate::load::{load, sampling, session_options, settled};
+use crate::load::{decision, execute, sampling};
 use crate::timeline;
 use anyhow::{Context, Result};
 use motley_engine::{
     ChatMessage, Engine, Finish, Generation, HybridHandle, HybridReport, Runtime, Seam, Session,
-    SessionStats, StreamFigures, TextStream,
+    SessionOptions, SessionStats, StreamFigures, TextStream,
 };
+use motley_plan::Outputs;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -19,17 +21,14 @@ use std::time::Duration;
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let settings = settled(&run.load, &run.model, global)?;
-    let settings = LoadArgs { records: timeline::is_wanted(run), ..settings };
-    let engine = load(runtime, &run.model, &settings, global)?;
+    let known = Known::here(&runtime, &run.model)?;
+    let decision = decision(&known, &run.load, Outputs::Streams(1))?;
+    let engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
-    let mut session = last::session(&engine, &session_options(&settings), last.as_ref())?;
-    let generation = Generation {
-        sampling: sampling(&run.sampling, global.seed),
-        max_tokens: run.tokens,
-        ignore_end: false,
-    };
+    let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
+    let generation =
+        Generation { sampling: sampling(&run.sampling), max_tokens: run.tokens, ignore_end: false };
     match &run.prompt {
         Some(prompt) => complete(global, &engine, &mut session, prompt, &generation)?,
         None => chat(global, &engine, &mut session, &generation)?,
@@ -180,7 +179,7 @@ fn shared(engine: &Engine) -> String {
         .map_or(String::new(), |reason| format!(", {refused} blocks refused ({reason})"));
     format!(
         "; device with {cache_slots} experts computed {:.0} % of pairs in {} launches, {} copies \
-         on demand, {} on a guess of which {} in vain{refused}",
+         on demand, {} on a guess, {} of them unused{refused}",
         100.0 * figures.fast_pairs as f64 / pairs,
         figures.fast_launches,
         figures.demanded_copies,
@@ -202,16 +201,16 @@ fn streamed(stats: &SessionStats, stream: &StreamFigures) -> String {
     let tokens = (stats.prefill_tokens + stats.decode_tokens).max(1) as f64;
     let time = (stats.prefill_time + stats.decode_time).as_secs_f64().max(1e-9);
     let both = stats.prefill.plus(&stats.decode);
-    let foreseen = stream.foreseen.map_or(String::new(), |seen| {
+    let predicted = stream.predicted.map_or(String::new(), |seen| {
         let share = 100.0 * seen.right as f64 / seen.predicted.max(1) as f64;
-        format!(", next layer foreseen {share:.0} %")
+        format!(", next layer predicted {share:.0} %")
     });
     let shrunk = match stream.slots < stream.slots_most {
         true => format!(", {} of {} slots while memory is scarce", stream.slots, stream.slots_most),
         false => String::new(),
     };
     format!(
-        "; {:.0} % of experts were there, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token{foreseen}{shrunk}",
+        "; {:.0} % of experts were resident, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token{predicted}{shrunk}",
         100.0 * both.hit_rate(),
         stream.disk.bytes as f64 / 1e6 / tokens,
         stream.disk.mb_per_s(),

@@ -1,9 +1,10 @@
 //! `motley serve`: from flags to a running server; Ctrl-C drains it.
 
-use crate::args::{Global, LoadArgs, Serve};
-use crate::load::{load, settled};
+use crate::args::{Global, Serve};
+use crate::load::{Loaded, load};
 use anyhow::{Context, Result};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
+use motley_plan::{Decision, Outputs};
 use motley_server::{ServeLimits, ServeOptions, Server};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,24 +16,25 @@ const TALKING_THREADS: usize = 2;
 /// Runs the command.
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let settings = settled(&serve.loading(), &serve.model, global)?;
-    let engine = Arc::new(load(runtime, &serve.model, &settings, global)?);
+    let outputs = Outputs::Streams(serve.streams.into());
+    let Loaded { engine, decision } =
+        load(runtime, global, &serve.model, &serve.loading(), outputs)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    talking.block_on(answer(global, serve, &settings, engine))
+    talking.block_on(answer(global, serve, &decision, Arc::new(engine)))
 }
 
 async fn answer(
     global: &Global,
     serve: &Serve,
-    settings: &LoadArgs,
+    decision: &Decision,
     engine: Arc<Engine>,
 ) -> Result<()> {
     let options = serve_options(serve, engine.memory_bytes());
-    let server = Server::start(engine, &batch_options(serve, settings), options).await?;
+    let server = Server::start(engine, &batch_options(serve, decision), options).await?;
     announce(global, serve, server.address());
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
@@ -40,15 +42,15 @@ async fn answer(
     Ok(())
 }
 
-fn batch_options(serve: &Serve, load: &LoadArgs) -> BatchOptions {
+fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
     BatchOptions {
-        context_tokens: load.context,
+        context_tokens: decision.session.context_tokens,
         sequences: serve.streams,
-        step_tokens: load.chunk_tokens(),
+        step_tokens: decision.session.chunk_tokens,
         prefill_beside_decode: serve.prefill_beside,
         waiting: serve.queue as usize,
         own_caches: serve.stream_context.is_some(),
-        exact: load.exact,
+        exact: decision.exact,
     }
 }
 

@@ -2,14 +2,17 @@
 //! `run`. Prints and keeps; `motley_plan::cores` chooses.
 
 use crate::args::{Global, Tune, TuneGoal};
-use crate::load::{load, session_options, subject};
+use crate::known::{Known, subject};
+use crate::load::execute;
 use crate::page::{Fact, align_right, facts, progress_target, table, width_of};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::library;
 use motley_calibrate::tuning::{Candidate, TUNING_VERSION, Threads, Tuning, save};
-use motley_engine::{MachineCores, Runtime, Seam, ThreadSet, Tuned, tune};
+use motley_engine::threads::cores::machine_cores;
+use motley_engine::{MachineCores, Runtime, Seam, SessionOptions, ThreadSet, Tuned, tune};
+use motley_plan::Outputs;
 use motley_plan::cores::{Aecs, CoreSearch, CoreSet, Exhaustive, Measurement, Objective, Verdict};
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,10 +25,13 @@ it meets the sea. For most of the year it is shallow and slow, but in spring";
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, &args.model, &args.load, global)?;
-    let mut session = engine.session(&session_options(&args.load))?;
+    ensure!(args.wishes.threads.is_none(), "--threads: tune finds the number of threads itself");
+    let known = Known::here(&runtime, &args.model)?;
+    let decision = known.decide(&args.wishes.asked(Outputs::Streams(1)))?;
+    let engine = execute(runtime, global, known, &decision, false)?;
+    let mut session = engine.session(&SessionOptions::of(&decision))?;
     session.prefill(&engine.tokenize(PROMPT))?;
-    let cores = MachineCores::read();
+    let cores = machine_cores();
     let objective = match args.goal {
         TuneGoal::Energy => Objective::default(),
         TuneGoal::Speed => Objective { epsilon: 0.0, ..Objective::default() },

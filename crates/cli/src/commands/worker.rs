@@ -4,9 +4,10 @@
 
 use anyhow::{Context, Result, ensure};
 use motley_engine::{
-    Engine, EngineOptions, FaultPlan, Loading, Routed, RoutingWatcher, Runtime, Seam, Session,
-    SessionOptions, StreamingOptions,
+    Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime, Seam, Session,
+    SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
+use motley_plan::Decision;
 use motley_trace::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -20,9 +21,16 @@ use std::time::Instant;
 pub(crate) struct Job {
     pub(crate) model: PathBuf,
     /// Without the seam: the bare engine.
+    #[serde(default)]
     pub(crate) bare: bool,
+    /// Execute this; the settings below are for tests without one.
+    #[serde(default)]
+    pub(crate) decision: Option<Decision>,
+    #[serde(default)]
     pub(crate) on_demand: bool,
+    #[serde(default)]
     pub(crate) repack: bool,
+    #[serde(default)]
     pub(crate) threads: Option<u32>,
     #[serde(default)]
     pub(crate) memory: Option<u64>,
@@ -118,7 +126,7 @@ fn work(job: &Job) -> Result<Outcome> {
     let seam = if job.bare { Seam::Absent } else { Seam::Registered };
     let runtime = Runtime::start(seam)?;
     let started = Instant::now();
-    let engine = Engine::load(runtime, &job.model, &engine_options(job)?, &mut |_| true)?;
+    let engine = Engine::load(runtime, &job.model, &engine_options(job, &runtime)?, &mut |_| true)?;
     let load_s = started.elapsed().as_secs_f64();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let options = SessionOptions {
@@ -205,18 +213,30 @@ fn write_logits(sink: &mut Option<BufWriter<File>>, session: &Session) -> Result
     Ok(())
 }
 
-fn engine_options(job: &Job) -> Result<EngineOptions> {
-    let loading = if job.on_demand { Loading::OnDemand } else { Loading::Mapped };
-    Ok(EngineOptions {
-        loading,
+fn engine_options(job: &Job, runtime: &Runtime) -> Result<EngineOptions> {
+    // A measurement compares the same threads throughout.
+    let same_threads = |options| EngineOptions { yields_cores: false, ..options };
+    if let Some(decision) = &job.decision {
+        let options = EngineOptions::of(decision, runtime, Vec::new())?;
+        // The bare engine has no way to leave experts on disk, and shares none: it maps the file.
+        let bare = |options: EngineOptions| EngineOptions {
+            loading: Loading::Mapped,
+            hybrid: None,
+            memory_bytes: None,
+            ..options
+        };
+        return Ok(same_threads(if job.bare { bare(options) } else { options }));
+    }
+    let every = EngineOptions::default();
+    let threads = job.threads.map(|threads| ThreadSets::both(ThreadSet::anywhere(threads)));
+    Ok(same_threads(EngineOptions {
+        loading: if job.on_demand { Loading::OnDemand } else { Loading::Mapped },
         repack: job.repack,
-        threads: job.threads,
+        threads: threads.unwrap_or(every.threads.clone()),
         memory_bytes: job.memory,
         streaming: streaming_options(job)?,
-        // A measurement compares the same threads throughout.
-        yields_cores: false,
-        ..EngineOptions::default()
-    })
+        ..every
+    }))
 }
 
 fn streaming_options(job: &Job) -> Result<StreamingOptions> {
@@ -226,10 +246,10 @@ fn streaming_options(job: &Job) -> Result<StreamingOptions> {
         ..StreamingOptions::default()
     };
     if let Some(policy) = &job.policy {
-        options.policy = policy.parse()?;
+        options.rules.policy = policy.parse()?;
     }
     if let Some(prefetch) = &job.prefetch {
-        options.prefetch = prefetch.parse()?;
+        options.rules.prefetch = prefetch.parse()?;
     }
     let (eio_per_mille, short_per_mille) = job.faults;
     if job.faults != (0, 0) {
@@ -266,17 +286,17 @@ fn status_bytes(key: &str) -> Option<u64> {
 }
 
 /// Keeps what it sees.
-struct Keep(Arc<Mutex<Vec<Routed>>>);
+struct Keep(Arc<Mutex<Vec<RoutedBlock>>>);
 
 impl RoutingWatcher for Keep {
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         self.0.lock().expect("nobody panics with this lock").push(routed.clone());
     }
 }
 
 /// The prompt's routing, `[layer][token]`. The last layer computes only the tokens
 /// whose logits are wanted, so without `score` its list is shorter.
-fn by_layer(seen: &[Routed], prompt_tokens: usize) -> Vec<Vec<Vec<u32>>> {
+fn by_layer(seen: &[RoutedBlock], prompt_tokens: usize) -> Vec<Vec<Vec<u32>>> {
     let mut layers: Vec<Vec<Vec<u32>>> = Vec::new();
     for routed in seen {
         let layer = routed.layer as usize;

@@ -2,15 +2,15 @@
 
 use super::{NpuFigures, NpuRow};
 use crate::args::parse_size;
-use crate::planned::read_profile;
+use crate::known::read_profile;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use motley_engine::Engine;
-use motley_engine::eval::tasks::read_text;
-use motley_engine::npu::{
+use motley_engine::blocks::npu::{
     LayerFigures, MAX_CACHE_BYTES, NpuHandle, NpuOptions, NpuOverflow, Precision, Provider,
     ProviderConfig, even_profile, profile_of,
 };
+use motley_engine::eval::tasks::read_text;
 use std::path::PathBuf;
 use std::time::Duration;
 

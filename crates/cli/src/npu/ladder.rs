@@ -5,17 +5,18 @@
 use super::Measured;
 use crate::args::{Global, LoadArgs};
 use crate::commands::bench::{Spread, load_average};
-use crate::load::load;
+use crate::load::{Loaded, load};
 use crate::page::{align_right, table};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use comfy_table::presets;
 use motley_cost::ComputeCost;
-use motley_engine::eval::tasks::read_text;
-use motley_engine::npu::{
+use motley_engine::blocks::npu::{
     GroupCosts, LayerFigures, NpuOptions, NpuOverflow, ProviderConfig, profile_of,
 };
+use motley_engine::eval::tasks::read_text;
 use motley_engine::{Engine, Runtime, Seam, SessionOptions};
+use motley_plan::Outputs;
 use motley_profile::Profile;
 use motley_sim::reproduce::npumoe::ASSUMED;
 use motley_sim::reproduce::npumoe::ladder::Step;
@@ -70,13 +71,13 @@ pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Measur
         return Ok(None);
     };
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, model, &args.load, global)?;
+    let Loaded { engine, decision } = load(runtime, global, model, &args.load, Outputs::All)?;
     let mut prompt = engine.tokenize_plain(&read_text(text)?);
     ensure!(prompt.len() >= args.prompt, "{}: too short for --prompt", text.display());
     prompt.truncate(args.prompt);
-    let chunk = args.load.chunk_tokens();
+    let chunk = decision.session.chunk_tokens;
     let profile = profile_of(&engine, &read_text(calibrate)?, CALIBRATION_TOKENS, chunk)?;
-    let mut walk = Walk { engine, args, prompt, profile };
+    let mut walk = Walk { engine, args, prompt, profile, chunk_tokens: chunk };
     let report = Report {
         model: model.display().to_string(),
         prompt_tokens: args.prompt,
@@ -112,6 +113,7 @@ struct Walk<'a> {
     args: &'a LadderArgs,
     prompt: Vec<i32>,
     profile: Profile,
+    chunk_tokens: u32,
 }
 
 impl Walk<'_> {
@@ -147,7 +149,7 @@ impl Walk<'_> {
     fn options(&self, step: Step) -> NpuOptions {
         let grouped = matches!(step, Step::Groups | Step::All);
         let fixed = step == Step::Base;
-        let new = NpuOptions::new(self.profile.clone(), self.args.load.chunk_tokens());
+        let new = NpuOptions::new(self.profile.clone(), self.chunk_tokens);
         NpuOptions {
             // One core stands for the device.
             provider: ProviderConfig::cpu(1),
@@ -164,7 +166,7 @@ impl Walk<'_> {
         let tokens = (self.prompt.len() as u32 + 1).next_multiple_of(256);
         let mut session = self.engine.session(&SessionOptions {
             context_tokens: tokens,
-            chunk_tokens: self.args.load.chunk_tokens(),
+            chunk_tokens: self.chunk_tokens,
             ..SessionOptions::default()
         })?;
         session.prefill(&self.prompt)?;

@@ -5,13 +5,14 @@
 use super::{NpuArgs, attach};
 use crate::args::{Bench, Global};
 use crate::commands::bench::{Spread, load_average};
-use crate::load::{load, session_options};
+use crate::load::{Loaded, load};
 use crate::npu::NpuRow;
 use crate::page::{facts, percent};
 use anyhow::{Result, ensure};
 use clap::Args;
 use motley_engine::eval::tasks::read_text;
 use motley_engine::{Engine, Runtime, Seam, Session, SessionError, SessionOptions};
+use motley_plan::Outputs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -24,7 +25,7 @@ const COLUMNS: u16 = 100;
 pub(crate) struct PairsArgs {
     #[command(flatten)]
     npu: NpuArgs,
-    /// Text the prompt is cut from, with --npu (default: made tokens)
+    /// Text the prompt is cut from, with --npu (default: synthetic tokens)
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
 }
@@ -35,11 +36,14 @@ pub(crate) fn bench(global: &Global, bench: &Bench, args: &PairsArgs) -> Result<
         return Ok(false);
     }
     let runtime = Runtime::start(Seam::Registered)?;
-    let mut engine = load(runtime, &bench.model, &bench.load, global)?;
+    let mut args_load = bench.load.clone();
+    args_load.wishes.context =
+        (bench.prefill as u32 + 1).next_multiple_of(256).max(args_load.wishes.context);
+    let Loaded { mut engine, decision } =
+        load(runtime, global, &bench.model, &args_load, Outputs::All)?;
     let prompt = prompt(&engine, args.text.as_deref(), bench.prefill)?;
     let load_before = load_average();
-    let context_tokens = (prompt.len() as u32 + 1).next_multiple_of(256).max(bench.load.context);
-    let options = SessionOptions { context_tokens, ..session_options(&bench.load) };
+    let options = SessionOptions::of(&decision);
     // Started before the engine has a device, this one computes everything on the CPU.
     let mut cpu = engine.session(&options)?;
     let figures = attach(&mut engine, &args.npu, options.chunk_tokens)?;

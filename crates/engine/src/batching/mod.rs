@@ -18,9 +18,9 @@ mod worker;
 pub use motley_sched::batch::Refused;
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 
-use crate::figures::StreamFigures;
-use crate::presence::Presence;
-use crate::routing::RoutingWatcher;
+use crate::blocks::figures::StreamFigures;
+use crate::blocks::resident::ResidentExperts;
+use crate::blocks::routing::RoutingWatcher;
 use crate::{Engine, SessionError};
 use motley_ggml::SeamCounts;
 use motley_sched::batch;
@@ -94,8 +94,12 @@ pub struct BatchFigures {
     pub cancelled: u64,
     /// Requests that ended with an error.
     pub failed: u64,
+    /// Of them steps in which streams decoded and no prompt was computed.
+    pub decode_steps: u64,
     /// Time spent computing.
     pub busy: Duration,
+    /// Of it in steps that only decoded.
+    pub decode_busy: Duration,
     /// The longest step.
     pub longest_step: Duration,
     /// What went through the seam.
@@ -113,7 +117,7 @@ pub struct Batching {
     engine: Arc<Engine>,
     options: BatchOptions,
     longest: u32,
-    presence: Option<Arc<Presence>>,
+    resident: Option<Arc<ResidentExperts>>,
 }
 
 /// A request on its way to the thread.
@@ -143,9 +147,9 @@ impl Batching {
         let (sender, receiver) = mpsc::channel(options.waiting.max(1));
         let shared = Arc::new(Shared::default());
         let worker = Worker::new(&engine, options, watcher, Arc::clone(&shared))?;
-        let (longest, presence) = (worker.longest(), worker.presence());
+        let (longest, resident) = (worker.longest(), worker.resident());
         std::thread::spawn(move || worker.run(receiver));
-        Ok(Self { requests: sender, shared, engine, options: *options, longest, presence })
+        Ok(Self { requests: sender, shared, engine, options: *options, longest, resident })
     }
 
     /// Takes a request in. Its events arrive at the receiver; dropping the receiver
@@ -194,8 +198,8 @@ impl Batching {
     }
 
     /// Which experts are in memory; `None` when all are.
-    pub fn presence(&self) -> Option<&Presence> {
-        self.presence.as_deref()
+    pub fn resident(&self) -> Option<&ResidentExperts> {
+        self.resident.as_deref()
     }
 
     fn check(&self, ask: &Ask) -> Result<(), batch::Refused> {

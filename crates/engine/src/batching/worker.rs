@@ -3,14 +3,16 @@
 
 use super::stream::{Event, Next, Reason, Stream};
 use super::{BatchFigures, BatchOptions, Incoming, Shared};
-use crate::figures::SharedFigures;
-use crate::presence::Presence;
-use crate::routing::RoutingWatcher;
+use crate::blocks::figures::SharedFigures;
+use crate::blocks::resident::ResidentExperts;
+use crate::blocks::routing::RoutingWatcher;
+use crate::blocks::step::CurrentStep;
 use crate::session::chunk_for;
 use crate::{Engine, SessionError};
-use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError};
+use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice};
 use motley_plan::budget::SessionShape;
-use motley_sched::batch::{Change, Limits, Part, Planner, Prompt, RequestId, Sharing};
+use motley_sched::Phase;
+use motley_sched::batch::{BatchLimits, Change, Planner, Prompt, RequestId, Sharing, StepPart};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +28,8 @@ pub(super) struct Worker {
     shared: Arc<Shared>,
     figures: BatchFigures,
     blocks: Arc<SharedFigures>,
+    /// What the batch under way is, for its blocks.
+    step: Arc<CurrentStep>,
 }
 
 impl Worker {
@@ -49,9 +53,10 @@ impl Worker {
             chunk_tokens: shape.batch_tokens,
             output_tokens: shape.sequences,
         };
-        let (drive, blocks) = engine.drive(counted, watcher)?;
+        let step = Arc::<CurrentStep>::default();
+        let (drive, blocks) = engine.drive(counted, watcher, Arc::clone(&step))?;
         let context = engine.context(&shape, drive)?;
-        let planner = Planner::new(Limits {
+        let planner = Planner::new(BatchLimits {
             sequences: options.sequences,
             cells: options.context_tokens,
             step_tokens: shape.batch_tokens,
@@ -68,6 +73,7 @@ impl Worker {
             shared,
             figures: BatchFigures::default(),
             blocks,
+            step,
         })
     }
 
@@ -76,8 +82,8 @@ impl Worker {
     }
 
     /// Which experts are in memory; `None` when all are.
-    pub(super) fn presence(&self) -> Option<Arc<Presence>> {
-        self.blocks.presence()
+    pub(super) fn resident(&self) -> Option<Arc<ResidentExperts>> {
+        self.blocks.resident()
     }
 
     /// Works until no more requests can come and all are answered.
@@ -155,7 +161,7 @@ impl Worker {
         }
     }
 
-    fn begin(&mut self, part: &Part) {
+    fn begin(&mut self, part: &StepPart) {
         let Some(stream) = self.streams.get_mut(&part.request) else { return };
         if !stream.begun {
             stream.begun = true;
@@ -164,7 +170,7 @@ impl Worker {
         }
     }
 
-    fn compute(&mut self, parts: &[Part]) -> Result<(), DecodeError> {
+    fn compute(&mut self, parts: &[StepPart]) -> Result<(), DecodeError> {
         self.batch.clear();
         for part in parts {
             let tokens = self.planner.tokens(part.sequence);
@@ -177,10 +183,12 @@ impl Worker {
                 });
             }
         }
-        self.context.decode(&self.batch)
+        let phase = phase_of(parts);
+        self.step.set(phase);
+        self.context.decode(&self.batch, PoolChoice::of(phase == Phase::Decode))
     }
 
-    fn sample(&mut self, parts: &[Part]) {
+    fn sample(&mut self, parts: &[StepPart]) {
         let mut next = 0;
         for part in parts {
             next += part.tokens as usize;
@@ -211,7 +219,7 @@ impl Worker {
         }
     }
 
-    fn fail(&mut self, parts: &[Part], error: &DecodeError) {
+    fn fail(&mut self, parts: &[StepPart], error: &DecodeError) {
         for part in parts {
             self.fail_one(part.request, error.to_string());
         }
@@ -233,9 +241,13 @@ impl Worker {
         Some(stream)
     }
 
-    fn count(&mut self, parts: &[Part], time: Duration) {
-        let prompt = parts.iter().filter(|part| part.tokens > 1).map(|part| u64::from(part.tokens));
+    fn count(&mut self, parts: &[StepPart], time: Duration) {
+        let prompt = parts.iter().filter(|part| !part.decodes).map(|part| u64::from(part.tokens));
         self.figures.prompt_tokens += prompt.sum::<u64>();
+        if phase_of(parts) == Phase::Decode {
+            self.figures.decode_steps += 1;
+            self.figures.decode_busy += time;
+        }
         self.figures.steps += 1;
         self.figures.busy += time;
         self.figures.longest_step = self.figures.longest_step.max(time);
@@ -247,6 +259,11 @@ impl Worker {
         self.figures.stream = self.blocks.get().stream;
         *self.shared.figures.lock().expect("no panic holds this lock") = self.figures;
     }
+}
+
+/// Decode, when no row of a prompt is among them.
+fn phase_of(parts: &[StepPart]) -> Phase {
+    if parts.iter().all(|part| part.decodes) { Phase::Decode } else { Phase::Prefill }
 }
 
 /// How streams share the cache.

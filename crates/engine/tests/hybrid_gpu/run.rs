@@ -4,11 +4,14 @@
 use crate::order::first_experts;
 use motley_engine::{
     DeviceRoom, Engine, EngineOptions, GpuDevice, HybridOptions, HybridReport, LayerGpu, Loading,
-    PrefetchChoice, Routed, RoutingWatcher, Runtime, Seam, SessionOptions,
+    PrefetchChoice, RoutedBlock, RoutingWatcher, Runtime, Seam, SessionOptions, ThreadSet,
+    ThreadSets,
 };
 use motley_ggml::SeamCounts;
+use motley_machine::Regime;
 use motley_model::ModelSpec;
 use motley_plan::budget::Budget;
+use motley_sched::Rules;
 use motley_sched::strategy::StrategyChoice;
 use std::fmt;
 use std::path::Path;
@@ -109,9 +112,12 @@ fn options(path: &Path, way: Way<'_>) -> EngineOptions {
     let all = f64::from(spec.expert_layers().count() as u32 * spec.experts);
     let sharing = |share: f64| HybridOptions {
         experts_most: (all * share) as u32,
-        prefill: way.strategy,
-        decode: way.strategy,
-        prefetch: way.prefetch,
+        rules: Rules {
+            prefill: way.strategy,
+            decode: way.strategy,
+            prefetch: way.prefetch,
+            ..Rules::default_for(Regime::Hybrid)
+        },
         most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         // Some more for the rows of a computation, and for a slot to pass experts through.
         ..HybridOptions::over(rooms(way.devices, slot_bytes * (all * share * 1.2 + 2.0)))
@@ -147,7 +153,11 @@ fn rooms(devices: &[GpuDevice], bytes: f64) -> Vec<DeviceRoom> {
 fn run(path: &Path, options: &EngineOptions, count: usize, said: Option<&[i32]>) -> Course {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     // Plain weights: rearranged ones have other last bits.
-    let options = EngineOptions { repack: false, threads: Some(1), ..options.clone() };
+    let options = EngineOptions {
+        repack: false,
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        ..options.clone()
+    };
     let engine = Engine::load(runtime, path, &options, &mut |_| true).expect("the model loads");
     let watch = Watch::default();
     let chunk_tokens = if options.gpu_experts { FEW_TOKENS } else { SHAPE.chunk_tokens };
@@ -177,7 +187,7 @@ impl Watch {
 }
 
 impl RoutingWatcher for Watch {
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         let mut experts = routed.token(routed.tokens() - 1).to_vec();
         experts.sort_unstable();
         self.0.lock().expect("no panic holds this lock").push(experts);

@@ -6,7 +6,8 @@ use motley_ggml::gpu::{
 };
 use motley_ggml::{
     Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions, CpuUnit,
-    ExpertBlock, Model, ModelOptions, Pools, Runtime, Seam, Threadpool, ThreadpoolOptions, Weights,
+    ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam, Threadpool,
+    ThreadpoolOptions, Weights,
 };
 use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
@@ -74,7 +75,7 @@ impl TestModel {
                 batch.push(BatchToken { token, position, sequence: 0, logits: last });
                 position += 1;
             }
-            context.decode(&batch).expect("it runs");
+            context.decode(&batch, PoolChoice::Prefill).expect("it runs");
             logits.extend_from_slice(context.logits(tokens.len() - 1).expect("asked for"));
         }
         logits

@@ -12,17 +12,20 @@
 //! - [`tree`]: A4, the candidates that grow from the fastest choice.
 //! - [`aecs`]: A2 and A4, a handful of measurements.
 //! - [`exhaustive`]: every choice, for comparison.
+//! - [`threads`]: a choice as threads and CPU numbers.
 
 pub mod aecs;
 pub mod exhaustive;
 pub mod objective;
 pub mod set;
+pub mod threads;
 pub mod tree;
 
 pub use aecs::Aecs;
 pub use exhaustive::{Exhaustive, TooManySets};
 pub use objective::{Objective, Verdict};
 pub use set::{CorePool, CoreSet, Freedom, NoCores};
+pub use threads::{MachineCores, ThreadSet, ThreadSets};
 
 /// What decoding on one choice of cores gave.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@ use crate::calibration::{PathRate, UnitRates};
 const EXACT_EXPERTS: f64 = 64.0;
 
 /// A disk for machines that describe none: a slow solid-state one.
-pub const USUAL_DISK: PathRate = PathRate { gb_per_s: 1.0, latency_us: 200.0 };
+pub const DEFAULT_DISK: PathRate = PathRate { gb_per_s: 1.0, latency_us: 200.0 };
 
 /// Costs of one expert with the mean load.
 #[derive(Debug, Clone, Copy)]
@@ -51,10 +51,10 @@ impl LayerCosts {
         let matrices = demand.expert_matrices();
         let known = case.known(phase_of(tokens));
         let factor = known.map_or(1.0, |costs| costs.expert_factor);
-        let apart = case.placement.parts.len() > 1;
+        let apart = case.placement.has_gpu_memory();
         let one = |path: TransferCost| path.us(demand.expert_bytes as u64);
         let rate = |path: PathRate| path.cost();
-        let alone = calibration.disk.unwrap_or(USUAL_DISK);
+        let alone = calibration.disk.unwrap_or(DEFAULT_DISK);
         let beside = known.and_then(|costs| costs.disk_gb_per_s);
         let disk = PathRate { gb_per_s: beside.unwrap_or(alone.gb_per_s), ..alone };
         Self {
@@ -123,7 +123,7 @@ impl LayerCosts {
 
 /// Where experts that are not on the GPU are computed.
 pub(crate) fn expert_unit<'a>(case: &Case<'a>) -> &'a UnitRates {
-    if case.placement.parts.len() > 1 { &case.calibration.cpu } else { dense_unit(case) }
+    if case.placement.has_gpu_memory() { &case.calibration.cpu } else { dense_unit(case) }
 }
 
 /// Every number of successes in `count` trials with its chance.

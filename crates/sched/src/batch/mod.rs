@@ -11,7 +11,7 @@
 //!
 //! * Every active sequence with one token to compute is in every step; prompts share
 //!   what is left of the step, oldest first, and at most
-//!   [`Limits::prefill_beside_decode`] tokens while others decode. So nobody waits
+//!   [`BatchLimits::prefill_beside_decode`] tokens while others decode. So nobody waits
 //!   longer than one bounded step for a token, and the oldest prompt always moves.
 //! * A sequence may send strictly younger ones back when cells run out; the oldest
 //!   therefore always ends, and then the next is the oldest.
@@ -33,12 +33,12 @@ pub struct RequestId(pub u64);
 
 /// The bounds within which steps are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BatchLimits {
     /// Sequences the context has.
     pub sequences: u16,
     /// KV cells of all sequences together.
     pub cells: u32,
-    /// Most tokens in one step; at least [`Limits::sequences`].
+    /// Most tokens in one step; at least [`BatchLimits::sequences`].
     pub step_tokens: u32,
     /// Most prompt tokens in a step in which others decode.
     pub prefill_beside_decode: u32,
@@ -123,7 +123,7 @@ pub enum Change {
 
 /// One sequence's share of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct StepPart {
     /// Whose.
     pub request: RequestId,
     /// Sequence it runs in.
@@ -134,6 +134,8 @@ pub struct Part {
     pub tokens: u32,
     /// Whether a token is sampled after its last: the sequence has none left.
     pub samples: bool,
+    /// Whether it is the one token the sequence sampled last, not one of a prompt's chunk.
+    pub decodes: bool,
 }
 
 /// The next step.
@@ -142,5 +144,5 @@ pub struct Step {
     /// To be made first, in order.
     pub changes: Vec<Change>,
     /// To be computed together.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StepPart>,
 }

@@ -2,7 +2,7 @@
 
 use super::cells::Cells;
 use super::sequence::{Role, Sequence, common};
-use super::{Change, Limits, Part, Prompt, Refused, RequestId, Sharing, Step};
+use super::{BatchLimits, Change, Prompt, Refused, RequestId, Sharing, Step, StepPart};
 use std::collections::VecDeque;
 
 /// Shorter prefixes are computed again sooner than copied or waited for.
@@ -14,7 +14,7 @@ const LONG_PROMPT_SHARE: u32 = 4;
 /// Plans the steps of one context. Keeps the tokens of every sequence.
 #[derive(Debug, Clone)]
 pub struct Planner {
-    limits: Limits,
+    limits: BatchLimits,
     cells: Cells,
     sequences: Vec<Option<Sequence>>,
     waiting: VecDeque<Waiting>,
@@ -56,11 +56,11 @@ pub struct Figures {
 impl Planner {
     /// A planner for an empty context. `step_tokens` is raised to the number of
     /// sequences when it is smaller: each may decode in every step.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: BatchLimits) -> Self {
         let step_tokens = limits.step_tokens.max(u32::from(limits.sequences));
         let prefill_beside_decode = limits.prefill_beside_decode.max(1);
         Self {
-            limits: Limits { step_tokens, prefill_beside_decode, ..limits },
+            limits: BatchLimits { step_tokens, prefill_beside_decode, ..limits },
             cells: Cells::new(limits.cells),
             sequences: vec![None; usize::from(limits.sequences)],
             waiting: VecDeque::new(),
@@ -245,7 +245,7 @@ impl Planner {
         promised
     }
 
-    fn plan_decodes(&mut self, parts: &mut Vec<Part>) {
+    fn plan_decodes(&mut self, parts: &mut Vec<StepPart>) {
         for at in self.oldest_first() {
             let decodes = self.sequences[at].as_ref().is_some_and(Sequence::decodes);
             if decodes && self.make_room(at, 1, parts) > 0 {
@@ -254,7 +254,7 @@ impl Planner {
         }
     }
 
-    fn plan_prompts(&mut self, parts: &mut Vec<Part>) {
+    fn plan_prompts(&mut self, parts: &mut Vec<StepPart>) {
         let mut left = match parts.is_empty() {
             true => self.limits.step_tokens,
             false => self.limits.prefill_beside_decode,
@@ -296,7 +296,7 @@ impl Planner {
 
     /// Finds the longest prefix computed before this step for a sequence that has not
     /// begun; `false` while an older one is about to compute a longer one.
-    fn begin(&mut self, at: usize, parts: &[Part]) -> bool {
+    fn begin(&mut self, at: usize, parts: &[StepPart]) -> bool {
         let Some(sequence) = &self.sequences[at] else { return false };
         if sequence.begun || self.limits.sharing != Sharing::Prefixes {
             return true;
@@ -347,7 +347,7 @@ impl Planner {
 
     /// Frees cells until `wanted` are there: kept prefixes first, then sequences
     /// younger than `at`. How many `at` may take.
-    fn make_room(&mut self, at: usize, wanted: u32, parts: &mut Vec<Part>) -> u32 {
+    fn make_room(&mut self, at: usize, wanted: u32, parts: &mut Vec<StepPart>) -> u32 {
         while self.cells.free() < wanted {
             if !self.forget_oldest_kept() && !self.send_back_younger(at, parts) {
                 break;
@@ -358,13 +358,14 @@ impl Planner {
         if whole && free < wanted { 0 } else { free }
     }
 
-    fn compute(&mut self, at: usize, tokens: u32, parts: &mut Vec<Part>) {
+    fn compute(&mut self, at: usize, tokens: u32, parts: &mut Vec<StepPart>) {
         let Some(sequence) = &mut self.sequences[at] else { return };
         let Role::Active { request, .. } = sequence.role else { return };
         let first = sequence.cells.len() as u32;
+        let decodes = sequence.decodes();
         sequence.cells.extend((0..tokens).filter_map(|_| self.cells.take()));
         let samples = sequence.pending() == 0;
-        parts.push(Part { request, sequence: at as u16, first, tokens, samples });
+        parts.push(StepPart { request, sequence: at as u16, first, tokens, samples, decodes });
     }
 
     fn forget_oldest_kept(&mut self) -> bool {
@@ -382,7 +383,7 @@ impl Planner {
     }
 
     /// The youngest active sequence younger than `at` waits again, first in the queue.
-    fn send_back_younger(&mut self, at: usize, parts: &mut Vec<Part>) -> bool {
+    fn send_back_younger(&mut self, at: usize, parts: &mut Vec<StepPart>) -> bool {
         let age = self.sequences[at].as_ref().and_then(Sequence::age);
         let holders = self.active().filter(|(_, sequence)| !sequence.cells.is_empty());
         let youngest = holders.map(|(at, sequence)| (sequence.age(), at)).max();

@@ -2,10 +2,6 @@
 //! `popularity` and `belady` are not here: they need a profile, or the future.
 
 use std::fmt;
-use std::str::FromStr;
-
-use motley_trace::TraceHeader;
-use thiserror::Error;
 
 use super::CachePolicy;
 use super::blend::{Blend, BlendParams};
@@ -13,6 +9,8 @@ use super::lfru::Lfru;
 use super::lfu::Lfu;
 use super::lru::Lru;
 use super::mrs::{Mrs, MrsParams};
+use crate::named::{Named, by_name};
+use motley_trace::TraceHeader;
 
 /// Half-life of `lfru` unless told, in visits.
 pub const DEFAULT_HALF_LIFE_VISITS: f64 = 16.0;
@@ -41,15 +39,6 @@ pub enum PolicyChoice {
 }
 
 impl PolicyChoice {
-    /// Every policy with its usual parameters.
-    pub const ALL: [Self; 5] = [
-        Self::Lru,
-        Self::Lfu,
-        Self::Lfru { half_life_visits: DEFAULT_HALF_LIFE_VISITS },
-        Self::Mrs { alpha: DEFAULT_ALPHA },
-        Self::Blend(BlendParams { learning_rate: 0.02, succession: true }),
-    ];
-
     /// A policy that has seen nothing, for a model or trace of this shape.
     pub fn build(self, header: &TraceHeader) -> Box<dyn CachePolicy> {
         let grid = header.grid();
@@ -66,9 +55,19 @@ impl PolicyChoice {
     pub fn uses_scores(self) -> bool {
         matches!(self, Self::Mrs { .. })
     }
+}
 
-    /// The policy's name.
-    pub fn name(self) -> &'static str {
+impl Named for PolicyChoice {
+    const KIND: &'static str = "cache policy";
+    const ALL: &'static [Self] = &[
+        Self::Lru,
+        Self::Lfu,
+        Self::Lfru { half_life_visits: DEFAULT_HALF_LIFE_VISITS },
+        Self::Mrs { alpha: DEFAULT_ALPHA },
+        Self::Blend(BlendParams { learning_rate: 0.02, succession: true }),
+    ];
+
+    fn name(self) -> &'static str {
         match self {
             Self::Lru => "lru",
             Self::Lfu => "lfu",
@@ -101,22 +100,7 @@ impl fmt::Display for PolicyChoice {
     }
 }
 
-/// A name no policy has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no cache policy is called `{name}`; there are lru, lfu, lfru, mrs, blend")]
-pub struct UnknownPolicy {
-    /// The name given.
-    pub name: String,
-}
-
-impl FromStr for PolicyChoice {
-    type Err = UnknownPolicy;
-
-    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        let found = Self::ALL.into_iter().find(|choice| choice.name() == name);
-        found.ok_or_else(|| UnknownPolicy { name: name.to_owned() })
-    }
-}
+by_name!(PolicyChoice);
 
 #[cfg(test)]
 mod tests {
@@ -129,11 +113,8 @@ mod tests {
         let header =
             TraceHeader { version: FORMAT_VERSION, model: "m".into(), layers: 2, experts: 4, k: 2 };
         for choice in PolicyChoice::ALL {
-            assert_eq!(choice.name().parse(), Ok(choice));
             assert_eq!(choice.build(&header).name(), choice.name());
         }
-        let error = "arc".parse::<PolicyChoice>().expect_err("not there");
-        assert!(error.to_string().contains("`arc`"));
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! The prefetchers by name: what a flag or a plan chooses from.
 
-use std::str::FromStr;
-
 use motley_trace::ExpertGrid;
-use thiserror::Error;
 
+use crate::named::{Named, by_name};
 use crate::work::Phase;
 
 use super::{NextLayer, NoPrefetch, Prefetcher, PrefillCounted, PreviousToken, Refill, WholeLayer};
@@ -31,18 +29,6 @@ pub enum PrefetchChoice {
 }
 
 impl PrefetchChoice {
-    /// Every prefetcher.
-    pub const ALL: [Self; 8] = [
-        Self::None,
-        Self::PreviousToken,
-        Self::NextLayer,
-        Self::NextLayerDecode,
-        Self::PrefillCounted,
-        Self::Refill,
-        Self::NextLayerRefill,
-        Self::WholeLayer,
-    ];
-
     /// The prefetcher before its first layer.
     pub fn build(self, grid: ExpertGrid) -> Box<dyn Prefetcher> {
         match self {
@@ -56,20 +42,6 @@ impl PrefetchChoice {
             Self::WholeLayer => {
                 Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only())))
             }
-        }
-    }
-
-    /// Its name; a pair is joined by `+`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::PreviousToken => "previous-token",
-            Self::NextLayer => "next-layer",
-            Self::NextLayerDecode => "next-layer-decode",
-            Self::PrefillCounted => "prefill-counted",
-            Self::Refill => "refill",
-            Self::NextLayerRefill => "next-layer+refill",
-            Self::WholeLayer => "whole-layer",
         }
     }
 
@@ -88,22 +60,35 @@ impl PrefetchChoice {
     }
 }
 
-/// A name no prefetcher has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("no prefetcher is called `{name}`; there are {}", PrefetchChoice::ALL.map(PrefetchChoice::name).join(", "))]
-pub struct UnknownPrefetcher {
-    /// The name given.
-    pub name: String,
-}
+impl Named for PrefetchChoice {
+    const KIND: &'static str = "prefetcher";
+    const ALL: &'static [Self] = &[
+        Self::None,
+        Self::PreviousToken,
+        Self::NextLayer,
+        Self::NextLayerDecode,
+        Self::PrefillCounted,
+        Self::Refill,
+        Self::NextLayerRefill,
+        Self::WholeLayer,
+    ];
 
-impl FromStr for PrefetchChoice {
-    type Err = UnknownPrefetcher;
-
-    fn from_str(name: &str) -> Result<Self, UnknownPrefetcher> {
-        let found = Self::ALL.into_iter().find(|choice| choice.name() == name);
-        found.ok_or_else(|| UnknownPrefetcher { name: name.to_owned() })
+    /// A pair is joined by `+`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PreviousToken => "previous-token",
+            Self::NextLayer => "next-layer",
+            Self::NextLayerDecode => "next-layer-decode",
+            Self::PrefillCounted => "prefill-counted",
+            Self::Refill => "refill",
+            Self::NextLayerRefill => "next-layer+refill",
+            Self::WholeLayer => "whole-layer",
+        }
     }
 }
+
+by_name!(PrefetchChoice);
 
 #[cfg(test)]
 mod tests {
@@ -113,13 +98,10 @@ mod tests {
     fn every_name_builds_the_prefetcher_of_that_name() {
         let grid = ExpertGrid { layers: 2, experts: 4 };
         for choice in PrefetchChoice::ALL {
-            assert_eq!(choice.name().parse(), Ok(choice));
             let built = choice.build(grid);
             assert!(
-                choice.name().contains(built.name()) || choice == PrefetchChoice::NextLayerRefill
+                choice.name().contains(built.name()) || *choice == PrefetchChoice::NextLayerRefill
             );
         }
-        let error = "oracle".parse::<PrefetchChoice>().expect_err("not there").to_string();
-        assert!(error.contains("`oracle`") && error.contains("next-layer"), "{error}");
     }
 }

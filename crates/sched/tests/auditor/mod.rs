@@ -1,11 +1,13 @@
 //! A small physical world: buffers with contents, units and a link that are busy or not. It
 //! carries out every action and panics when one is impossible.
 
+mod bound;
+
+use bound::{lower_bound, work_bound};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
-use motley_sched::bound::{lower_bound, work_bound};
 use motley_sched::cache::lfu::Lfu;
 use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};

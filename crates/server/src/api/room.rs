@@ -3,7 +3,7 @@
 use crate::app::App;
 use axum::Json;
 use axum::extract::State;
-use motley_engine::presence::Presence;
+use motley_engine::blocks::resident::ResidentExperts;
 use motley_model::Sizes;
 use serde::Serialize;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
     let spec = engine.spec();
     let has_experts = |layer: usize| spec.layers.get(layer).is_some_and(Option::is_some);
     let rows = app.heat.rows().into_iter().filter(|(layer, _)| has_experts(*layer));
-    let presence = app.batching.presence();
+    let presence = app.batching.resident();
     let layer =
         |(layer, counts)| Layer { layer, counts, in_memory: presence.map(|p| bits(p, layer)) };
     let in_all = spec.expert_layers().count() * spec.experts as usize;
@@ -73,7 +73,7 @@ pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
         experts_per_token: spec.used,
         layers: rows.map(layer).collect(),
         experts_in: if presence.is_some() { "disk" } else { "memory" },
-        experts_in_memory: presence.map_or(in_all, Presence::count),
+        experts_in_memory: presence.map_or(in_all, ResidentExperts::count),
         experts_in_all: in_all,
         lookups: figures.stream.map(|stream| stream.counts.lookups),
         hits: figures.stream.map(|stream| stream.counts.hits + stream.counts.guessed_hits),
@@ -95,8 +95,8 @@ pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
     })
 }
 
-fn bits(presence: &Presence, layer: usize) -> String {
-    presence.layer(layer).map(|here| if here { '1' } else { '0' }).collect()
+fn bits(resident: &ResidentExperts, layer: usize) -> String {
+    resident.layer(layer).map(|here| if here { '1' } else { '0' }).collect()
 }
 
 /// Memory of this process, where the system tells it.

@@ -3,9 +3,9 @@
 //! wrong in both does not count; predicted speeds are the real speed times that gain.
 
 use motley_cost::{ComputeCost, TransferCost};
-use motley_sched::Limits;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::{Limits, Named};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
@@ -278,7 +278,7 @@ impl<'a> Replays<'a> {
     }
 
     fn policies(&self) -> impl Iterator<Item = (Change, Rerun)> + '_ {
-        let others = PolicyChoice::ALL.into_iter();
+        let others = PolicyChoice::ALL.iter().copied();
         let others = others.filter(|policy| policy.name() != self.as_it_was.policy.name());
         others.map(|policy| {
             let rerun = Rerun { policy, ..self.as_it_was.clone() };
@@ -291,7 +291,7 @@ impl<'a> Replays<'a> {
     fn prefetchers(&self) -> Vec<(Change, Rerun)> {
         let now = self.as_it_was.prefetch;
         let known = self.record.streaming.as_ref().is_some_and(|s| s.foreseen.is_some());
-        let all = PrefetchChoice::ALL.into_iter().filter(|choice| *choice != now);
+        let all = PrefetchChoice::ALL.iter().copied().filter(|choice| *choice != now);
         let fair = all.filter(|choice| known || !choice.uses_predictions());
         fair.map(|choice| (Change::Prefetch { name: choice.name() }, self.with_prefetch(choice)))
             .collect()

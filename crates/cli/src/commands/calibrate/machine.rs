@@ -22,11 +22,11 @@ pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Re
     let runtime = Runtime::start(Seam::Registered)?;
     let wanted = Wanted {
         budget: Duration::from_secs(args.seconds.into()),
-        threads: global.threads,
+        threads: args.wishes.threads,
         disk: args.disk.clone().or_else(|| args.model.clone()),
         kinds: args.model.as_deref().map_or(Ok(Vec::new()), kinds)?,
         program: format!("motley {}", env!("CARGO_PKG_VERSION")),
-        seed: global.seed.into(),
+        seed: 0,
     };
     let bar = progress_bar(global.json);
     let measured = measure(&runtime, &wanted, &mut |what, share| {

@@ -4,15 +4,13 @@
 use crate::args::{Calibrate, Global};
 use crate::commands::bench::child;
 use crate::commands::worker::Job;
-use crate::load::{Residence, session_options};
+use crate::known::Known;
 use crate::page::progress_target;
-use crate::planned::Here;
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use motley_cost::calibration::WeightLayout;
-use motley_engine::{Loading, SessionOptions, machine_memory};
-use motley_model::ModelSpec;
-use motley_plan::Budget;
+use motley_engine::{Loading, Runtime, machine_memory};
+use motley_plan::{Asked, Budget, Calibration, Decision, Demand, Outputs};
 use motley_profile::{PassCosts, PhaseCosts, PhasesCosts};
 use motley_trace::{PhaseRecord, RunRecord};
 use std::time::Duration;
@@ -28,34 +26,35 @@ const ROUNDS: usize = 2;
 pub(super) fn measure(
     global: &Global,
     args: &Calibrate,
-    spec: &ModelSpec,
+    runtime: &Runtime,
     threads: u32,
 ) -> Result<Option<PassCosts>> {
-    let (Some(here), Some(path), Some(text)) = (Here::find(), &args.model, args.text.first())
-    else {
-        return Ok(None);
-    };
+    let (Some(path), Some(text)) = (&args.model, args.text.first()) else { return Ok(None) };
+    let known = Known::here(runtime, path)?;
+    let Some(table) = &known.measured else { return Ok(None) };
     let text =
         std::fs::read_to_string(text).with_context(|| format!("cannot read {}", text.display()))?;
-    let options = SessionOptions {
-        context_tokens: (READ_TOKENS + DECODE_TOKENS + 1).next_multiple_of(256) as u32,
-        ..session_options(&args.load)
-    };
-    let job = Job {
-        model: path.clone(),
-        repack: !args.load.exact,
+    let asked = Asked {
         threads: Some(threads),
-        context: options.context_tokens,
-        chunk: options.chunk_tokens,
-        text: Some(text),
+        context_tokens: (READ_TOKENS + DECODE_TOKENS + 1).next_multiple_of(256) as u32,
+        ..args.wishes.asked(Outputs::Streams(1))
+    };
+    let alone = known.decide(&asked)?;
+    let fits = alone.loading == Loading::Mapped;
+    let half = Asked { memory_bytes: Some(half_bytes(&alone.budget)), loading: None, ..asked };
+    let half = known.decide(&half)?;
+    let job = |decision: Decision| Job {
+        model: path.clone(),
+        context: decision.session.context_tokens,
+        chunk: decision.session.chunk_tokens,
+        decision: Some(decision),
+        text: Some(text.clone()),
         prefill: READ_TOKENS.min(args.read),
         decode: DECODE_TOKENS,
         repeat: 1,
         ..Job::default()
     };
-    let fits = Residence::choose(spec, &args.load, global.memory)?.loading == Loading::Mapped;
-    let half = half_bytes(&Budget::of(spec, options.shape()));
-    let streamed = Job { on_demand: true, memory: Some(half), ..job.clone() };
+    let (streamed, resident) = (job(half), job(alone));
     let bar = spinner(global.json);
     let (mut on_disk, mut in_memory) = (None, None);
     for _ in 0..ROUNDS {
@@ -63,16 +62,19 @@ pub(super) fn measure(
         add(&mut on_disk, child(&streamed)?.record);
         if fits {
             bar.set_message("measuring passes with everything in memory");
-            add(&mut in_memory, child(&job)?.record);
+            add(&mut in_memory, child(&resident)?.record);
         }
     }
     bar.finish_and_clear();
     let costs = |record: Option<&RunRecord>, layout| {
-        let expected_us = here.expert_us(spec, layout, threads)?;
+        let demand = Demand::of(&known.spec);
+        let width = demand.expert_matrix_weights();
+        let unit = Calibration::measured(table, layout, threads, width).ok()?.cpu;
+        let expected_us = |tokens| unit.us(&demand.expert_matrices(), tokens);
         costs(record?, on_disk.as_ref()?, &expected_us)
     };
     Ok(Some(PassCosts {
-        cpu: here.cpu().to_owned(),
+        cpu: table.provenance.cpu.clone(),
         threads,
         streamed: costs(on_disk.as_ref(), WeightLayout::Plain),
         resident: costs(in_memory.as_ref(), WeightLayout::Rearranged),

@@ -3,14 +3,16 @@
 
 use super::{new_file, passes};
 use crate::args::{Calibrate, Global};
-use crate::load::{load, session_options};
+use crate::known::{Known, PROFILES, profile_stem};
+use crate::load::execute;
 use crate::page::{Fact, facts, percent, width_of};
-use crate::planned::{PROFILES, profile_stem};
 use crate::recorder::header;
 use anyhow::{Context, Result, bail, ensure};
 use motley_engine::{
-    Engine, Generation, Routed, RoutingWatcher, Runtime, Sampling, Seam, Session, SessionOptions,
+    Engine, Generation, RoutedBlock, RoutingWatcher, Runtime, Sampling, Seam, Session,
+    SessionOptions,
 };
+use motley_plan::Outputs;
 use motley_profile::profile::imbalance;
 use motley_profile::{Held, Origin, Overlap, Profile, ProfileBuilder, overlap_at};
 use motley_sched::cache::PolicyChoice;
@@ -35,25 +37,27 @@ pub(super) fn run(
     columns: Option<u16>,
 ) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, model, &args.load, global)?;
+    let known = Known::here(&runtime, model)?;
+    let decision = known.decide(&args.wishes.asked(Outputs::All))?;
+    let engine = execute(runtime, global, known, &decision, false)?;
     if !engine.spec().is_moe() {
         bail!("{}: a dense model has no routing to record", model.display());
     }
     let header = header(engine.spec(), model);
     let recorder = Arc::new(Mutex::new(Recorder::new(&header, &args.text)));
     let watcher = Box::new(Watcher(Arc::clone(&recorder)));
-    let options = SessionOptions { scores: true, ..session_options(&args.load) };
+    let options = SessionOptions { scores: true, ..SessionOptions::of(&decision) };
     let mut session = engine.watched_session(&options, watcher)?;
     for (index, text) in args.text.iter().enumerate() {
         lock(&recorder).text = index;
         read_text(&engine, &mut session, args, text, &recorder)?;
     }
     drop(session);
-    let (spec, threads) = (engine.spec().clone(), engine.threads());
+    let threads = engine.threads();
     drop(engine);
     let recorder = std::mem::replace(&mut *lock(&recorder), Recorder::new(&header, &[]));
     let mut profile = recorder.finish(&args.text)?;
-    profile.header.passes = passes::measure(global, args, &spec, threads)?;
+    profile.header.passes = passes::measure(global, args, &runtime, threads)?;
     let stem = format!("{}-{}", profile_stem(&profile.header.model), moment().replace(':', "-"));
     let (file, path) = new_file(args.output.as_deref(), PROFILES, &stem, "jsonl")?;
     let mut writer = BufWriter::new(file);
@@ -76,8 +80,8 @@ fn read_text(
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut tokens = engine.tokenize(&text);
     tokens.truncate(args.read);
-    let piece = (args.load.context as usize).saturating_sub(args.decode + 1);
-    ensure!(piece > 0, "--context {} leaves no room for text", args.load.context);
+    let piece = (args.wishes.context as usize).saturating_sub(args.decode + 1);
+    ensure!(piece > 0, "--context {} leaves no room for text", args.wishes.context);
     ensure!(tokens.len() > 8, "{}: too short to learn from", path.display());
     let held = (tokens.len() as f64 * (1.0 - HELD_OUT)) as usize;
     for (tokens, held_out) in [(&tokens[..held], false), (&tokens[held..], true)] {
@@ -109,7 +113,7 @@ fn moment() -> String {
 struct Watcher(Arc<Mutex<Recorder>>);
 
 impl RoutingWatcher for Watcher {
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         lock(&self.0).on_routed(routed);
     }
 }
@@ -154,7 +158,7 @@ impl Recorder {
         (self.phase, self.is_held_out) = (Phase::Prefill, held_out);
     }
 
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         // Layers rise within a pass, so one that does not begins the next.
         if self.last_layer.is_some_and(|last| routed.layer <= last) {
             self.visit.pass += 1;

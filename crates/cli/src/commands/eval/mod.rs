@@ -7,7 +7,7 @@ mod report;
 mod setting;
 
 use crate::args::{Eval, Global};
-use crate::load::{load, session_options};
+use crate::load::{Loaded, load};
 use crate::npu::attach;
 use crate::page::progress_target;
 use anyhow::{Context, Result, ensure};
@@ -17,22 +17,23 @@ use motley_engine::eval::{
     Answers, ChoiceSettings, Perplexity, Question, Task, Windows, answer_all,
 };
 use motley_engine::{Engine, Runtime, Seam, Session, SessionOptions};
+use motley_plan::Outputs;
 use report::{OnDevice, Report, Run, Subject};
 use setting::Setting;
 use std::path::PathBuf;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, eval: &Eval, columns: Option<u16>) -> Result<()> {
-    let first = Setting::given(global, eval);
+    let first = Setting::given(eval);
     let others = eval.compare.iter().map(|text| first.changed(text));
     let others: Vec<Setting> = others.collect::<Result<_>>()?;
-    let work = Work::read(eval, u64::from(global.seed))?;
+    let work = Work::read(eval, u64::from(eval.seed))?;
     let runtime = Runtime::start(Seam::Registered)?;
     let mut runs = Vec::new();
     for setting in std::iter::once(&first).chain(&others) {
-        runs.push(evaluate(runtime, eval, &work, setting)?);
+        runs.push(evaluate(runtime, global, eval, &work, setting)?);
     }
-    let report = Report::new(eval, u64::from(global.seed), runs);
+    let report = Report::new(eval, u64::from(eval.seed), runs);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -64,10 +65,17 @@ impl Work {
 }
 
 /// All of the work under one setting.
-fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Result<Run> {
-    let mut engine = load(runtime, &eval.model, &setting.load, &setting.global)?;
-    let npu = attach(&mut engine, &setting.npu, setting.load.chunk_tokens())?;
-    let options = SessionOptions { scores: true, ..session_options(&setting.load) };
+fn evaluate(
+    runtime: Runtime,
+    global: &Global,
+    eval: &Eval,
+    work: &Work,
+    setting: &Setting,
+) -> Result<Run> {
+    let Loaded { mut engine, decision } =
+        load(runtime, global, &eval.model, &setting.load, Outputs::All)?;
+    let npu = attach(&mut engine, &setting.npu, decision.session.chunk_tokens)?;
+    let options = SessionOptions { scores: true, ..SessionOptions::of(&decision) };
     let mut session = engine.session(&options)?;
     let (mut subjects, mut device) = (Vec::new(), Vec::new());
     let mut on_device = |what: &str| {
@@ -88,11 +96,14 @@ fn evaluate(runtime: Runtime, eval: &Eval, work: &Work, setting: &Setting) -> Re
             "a window of {} tokens does not fit into a context of {room}; give a larger --context",
             windows.context_tokens()
         );
-        subjects.push(Subject::Text(perplexity(&mut session, &windows, eval.window, setting)?));
+        let bar = progress(global, setting, "windows", windows.count());
+        subjects.push(Subject::Text(perplexity(&mut session, &windows, eval.window, &bar)?));
         on_device("text");
     }
     for (task, questions) in &work.tasks {
-        let answers = questions_answered(&engine, &mut session, (questions, eval.whole), setting)
+        let bar = progress(global, setting, "questions", questions.len());
+        let whole = (questions.as_slice(), eval.whole);
+        let answers = questions_answered(&engine, &mut session, whole, &bar)
             .with_context(|| format!("{task}"))?;
         subjects.push(Subject::Questions { task: *task, answers });
         on_device(task.name());
@@ -104,9 +115,8 @@ fn perplexity(
     session: &mut Session,
     windows: &Windows,
     window_tokens: usize,
-    setting: &Setting,
+    bar: &ProgressBar,
 ) -> Result<Perplexity> {
-    let bar = progress(setting, "windows", windows.count());
     let mut means = Vec::with_capacity(windows.count());
     for index in 0..windows.count() {
         means.push(windows.score(session, index)?);
@@ -120,20 +130,19 @@ fn questions_answered(
     engine: &Engine,
     session: &mut Session,
     (questions, whole): (&[Question], bool),
-    setting: &Setting,
+    bar: &ProgressBar,
 ) -> Result<Answers> {
-    let bar = progress(setting, "questions", questions.len());
-    let settings = ChoiceSettings { context_tokens: setting.load.context as usize, whole };
+    let context = session.options().context_tokens;
+    let settings = ChoiceSettings { context_tokens: context as usize, whole };
     let answers = answer_all(engine, session, questions, settings, &mut || bar.inc(1))?;
     bar.finish_and_clear();
-    let context = setting.load.context;
     answers.with_context(|| {
         format!("no question fits into a context of {context}; give a larger --context")
     })
 }
 
-fn progress(setting: &Setting, what: &str, count: usize) -> ProgressBar {
-    let target = progress_target(setting.global.json);
+fn progress(global: &Global, setting: &Setting, what: &str, count: usize) -> ProgressBar {
+    let target = progress_target(global.json);
     let template = format!("{}: {what} {{pos}}/{{len}} {{wide_bar}} {{eta}}", setting.name);
     let style =
         ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -1,6 +1,6 @@
 //! The settings an evaluation runs under, and how `--compare` changes them.
 
-use crate::args::{Eval, Global, LoadArgs, LoadingArg, parse_size};
+use crate::args::{Eval, LoadArgs, LoadingArg, parse_devices, parse_size};
 use crate::npu::NpuArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -9,20 +9,14 @@ use clap::ValueEnum;
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) name: String,
-    pub(crate) global: Global,
     pub(crate) load: LoadArgs,
     pub(crate) npu: NpuArgs,
 }
 
 impl Setting {
     /// As typed, without `--compare`.
-    pub(crate) fn given(global: &Global, eval: &Eval) -> Self {
-        Self {
-            name: "as given".into(),
-            global: global.clone(),
-            load: eval.load.clone(),
-            npu: eval.npu.clone(),
-        }
+    pub(crate) fn given(eval: &Eval) -> Self {
+        Self { name: "as given".into(), load: eval.load.clone(), npu: eval.npu.clone() }
     }
 
     /// The same with `text` applied: `exact`, `memory=2G`, `policy=lru,threads=1`.
@@ -38,23 +32,25 @@ impl Setting {
     }
 
     fn apply(&mut self, key: &str, value: &str) -> Result<()> {
-        let load = &mut self.load;
+        ensure!(self.load.plan.is_none(), "--plan fixes every setting; leave it out");
+        let wishes = &mut self.load.wishes;
         match key {
             "exact" => {
                 ensure!(value.is_empty(), "takes no value");
-                load.exact = true;
+                wishes.exact = true;
             }
-            "loading" => load.loading = Some(loading(value)?),
-            "memory" => self.global.memory = Some(parse_size(value).map_err(anyhow::Error::msg)?),
-            "policy" => load.policy = value.parse().map_err(anyhow::Error::msg)?,
-            "prefetch" => load.prefetch = value.parse().map_err(anyhow::Error::msg)?,
-            "threads" => self.global.threads = Some(number(value, 512)?),
-            "chunk" => load.chunk = Some(number(value, 4096)?),
+            "loading" => wishes.loading = Some(loading(value)?),
+            "memory" => wishes.memory = Some(parse_size(value).map_err(anyhow::Error::msg)?),
+            "policy" => wishes.policy = Some(value.parse()?),
+            "prefetch" => wishes.prefetch = Some(value.parse()?),
+            "devices" => wishes.devices = parse_devices(value).map_err(anyhow::Error::msg)?,
+            "threads" => wishes.threads = Some(number(value, 512)?),
+            "chunk" => wishes.chunk = Some(number(value, 4096)?),
             "npu" => self.npu.set(value)?,
             "npu-headroom" => self.npu.set_headroom(value)?,
             _ => bail!(
-                "no such setting; there are exact, loading, memory, policy, prefetch, threads, \
-                 chunk, npu, npu-headroom"
+                "no such setting; there are exact, loading, memory, policy, prefetch, devices, \
+                 threads, chunk, npu, npu-headroom"
             ),
         }
         Ok(())
@@ -66,7 +62,7 @@ fn loading(value: &str) -> Result<LoadingArg> {
 }
 
 fn number(value: &str, most: u32) -> Result<u32> {
-    let number: u32 = value.parse().with_context(|| format!("`{value}` is no number"))?;
+    let number: u32 = value.parse().with_context(|| format!("`{value}` is not a number"))?;
     ensure!((1..=most).contains(&number), "between 1 and {most}");
     Ok(number)
 }

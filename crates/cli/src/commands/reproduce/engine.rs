@@ -6,7 +6,7 @@ use crate::page::{align_right, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_cost::{ComputeCost, Nanos};
-use motley_engine::hybrid::artificial::{Artificial, Driven};
+use motley_engine::blocks::devices::artificial::{Artificial, Driven};
 use motley_sched::overlap::Overlap;
 use motley_sched::{Limits, Share};
 use motley_sim::foresight::Foresight;

@@ -20,7 +20,7 @@ const SHARES: [f64; 4] = [0.1, 0.25, 0.5, 0.7];
 
 /// Runs the command.
 pub(super) fn run(global: &Global, sim: &Sim, folder: &Path, columns: Option<u16>) -> Result<()> {
-    let seed = u64::from(global.seed);
+    let seed = u64::from(sim.seed);
     let traces = traces(sim, seed)?;
     let mut compared = Vec::new();
     for trace in &traces {
@@ -65,7 +65,7 @@ fn traces(sim: &Sim, seed: u64) -> Result<Vec<Trace>> {
             Some(shape) => shape,
             None => ModelShape::find(super::subject::DEFAULT_SHAPE, sim.bits)?,
         };
-        return Ok(vec![made(&shape, &sim.made, seed)?]);
+        return Ok(vec![made(&shape, &sim.synthetic, seed)?]);
     }
     sim.trace.iter().map(|path| read(path)).collect()
 }

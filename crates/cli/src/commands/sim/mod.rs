@@ -48,17 +48,17 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
         return rerun::run(global, sim, record, columns);
     }
     let machine = motley_machine::find(&sim.machine)?;
-    let subject = Subject::gather(sim, u64::from(global.seed))?;
+    let subject = Subject::gather(sim, u64::from(sim.seed))?;
     let setup = Setup::new(&Choices {
         machine: &machine,
         model: &subject.shape,
         strategy: sim.choice.strategy,
-        policy: sim.choice.policy,
+        policy: sim.choice.policy.unwrap_or_default(),
         prefetch: sim.choice.prefetch,
         cache: sim.choice.cache.unwrap_or(CacheSize::Fitting),
-        foresight: sim.choice.foresight,
+        foresight: sim.choice.prediction,
         faults: sim.choice.faults.map(|seed| (FAULTS, seed)),
-        seed: u64::from(global.seed),
+        seed: u64::from(sim.seed),
     })?;
     let wants_spans = sim.output.timeline.is_some() || sim.output.svg.is_some();
     let mut spans = wants_spans.then(Spans::default);

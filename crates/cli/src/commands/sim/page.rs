@@ -4,6 +4,7 @@ use super::subject::Subject;
 use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table};
 use comfy_table::presets;
 use motley_machine::Machine;
+use motley_sched::Named;
 use motley_sched::regime::Regime;
 use motley_sim::Outcome;
 use motley_sim::outcome::PhaseOutcome;

@@ -1,6 +1,6 @@
 //! What is simulated: a model's shape and its routing, from flags.
 
-use crate::args::{MadeArgs, Sim, ToldArgs};
+use crate::args::{Sim, SyntheticArgs, ToldArgs};
 use crate::commands::trace::open;
 use anyhow::{Context, Result, bail};
 use motley_model::{ModelSpec, Role, Sizes, SpecTensor};
@@ -35,7 +35,7 @@ impl Subject {
                 Some(shape) => shape,
                 None => ModelShape::find(DEFAULT_SHAPE, sim.bits)?,
             };
-            let trace = made(&shape, &sim.made, seed)?;
+            let trace = made(&shape, &sim.synthetic, seed)?;
             return Ok(Self {
                 shape,
                 trace,
@@ -61,7 +61,7 @@ pub(crate) fn read(path: &Path) -> Result<Trace> {
 }
 
 /// Made routing for a model of this shape.
-pub(super) fn made(shape: &ModelShape, args: &MadeArgs, seed: u64) -> Result<Trace> {
+pub(super) fn made(shape: &ModelShape, args: &SyntheticArgs, seed: u64) -> Result<Trace> {
     if args.prefill == 0 && args.tokens == 0 {
         bail!("nothing to simulate: --prefill and --tokens are both 0");
     }

@@ -2,10 +2,11 @@
 
 use crate::args::{Global, Record};
 use crate::last::{keep_copy, write_record};
-use crate::load::{load, sampling, session_options};
+use crate::load::{Loaded, load, sampling};
 use crate::recorder::{Counts, SharedRecorder, header};
 use anyhow::{Context, Result, bail};
-use motley_engine::{Generation, Runtime, Seam};
+use motley_engine::{Generation, Runtime, Seam, SessionOptions};
+use motley_plan::Outputs;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,7 +15,8 @@ use std::path::Path;
 pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
     let text = prompt(record)?;
     let runtime = Runtime::start(Seam::Registered)?;
-    let engine = load(runtime, &record.model, &record.load, global)?;
+    let Loaded { engine, decision } =
+        load(runtime, global, &record.model, &record.load, Outputs::Streams(1))?;
     if !engine.spec().is_moe() {
         bail!("{}: a dense model has no routing to record", record.model.display());
     }
@@ -23,9 +25,9 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
     let file =
         File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
     let recorder = SharedRecorder::new(file, header(engine.spec(), &record.model), u64::MAX)?;
-    let mut session = engine.watched_session(&session_options(&record.load), recorder.watcher())?;
+    let mut session = engine.watched_session(&SessionOptions::of(&decision), recorder.watcher())?;
     let generation = Generation {
-        sampling: sampling(&record.sampling, global.seed),
+        sampling: sampling(&record.sampling),
         max_tokens: record.tokens,
         ignore_end: true,
     };

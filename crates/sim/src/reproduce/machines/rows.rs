@@ -1,6 +1,7 @@
 //! Every machine with every model under every system: speeds, gains, and what bounds them.
 
 use motley_cost::Nanos;
+use motley_sched::Named;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::regime::Regime;
 use motley_trace::Trace;

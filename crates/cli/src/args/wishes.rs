@@ -1,0 +1,129 @@
+//! Flags a decision is made from: what a run may use, and what it is to do. As typed; `decide` in
+//! `motley-plan` says what comes of them.
+
+use super::parse_size;
+use clap::{Args, ValueEnum};
+use motley_engine::{PolicyChoice, PrefetchChoice};
+use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
+use motley_plan::{Asked, DevicesAsked, Loading, NamedDevice, Outputs};
+use std::path::PathBuf;
+
+/// A decision to be made here and now, or one that was written down.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+    /// Execute a plan (`motley plan MODEL --json > FILE`) in place of the flags above
+    #[arg(long, value_name = "FILE", help_heading = "Loading", conflicts_with_all = [
+        "threads", "memory", "devices", "loading", "policy", "prefetch", "exact", "context", "chunk",
+    ])]
+    pub(crate) plan: Option<PathBuf>,
+}
+
+/// What is asked for; what is not is chosen.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Loading")]
+pub(crate) struct Wishes {
+    /// Threads to compute with (default: as tuned, else every core)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) threads: Option<u32>,
+    /// Ceiling for everything, e.g. 4G: experts that do not fit stay on disk (default:
+    /// what the machine can give)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+    /// Devices that share the experts with the CPU: auto (all GPUs), cpu (none), or names such as
+    /// vulkan0,vulkan1; vulkan0=4G takes no more of its memory
+    #[arg(long, value_name = "NAMES", default_value = "auto", value_parser = parse_devices)]
+    pub(crate) devices: DevicesAsked,
+    /// How weights come into memory (default: mapped when everything fits, else on demand)
+    #[arg(long, value_enum)]
+    pub(crate) loading: Option<LoadingArg>,
+    /// Which experts stay when not all can: lru, lfu, lfru, mrs, blend (default: blend)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<PolicyChoice>,
+    /// What is brought before it is asked for, into idle time: none, previous-token, next-layer,
+    /// next-layer-decode, prefill-counted, refill, next-layer+refill, whole-layer (default:
+    /// next-layer-decode from disk, whole-layer to a GPU)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) prefetch: Option<PrefetchChoice>,
+    /// Keep weights in the file's own order, on the CPU: slower, and equal to the last bit
+    /// whatever the placement
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// KV cache length in tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = DEFAULT_CONTEXT_TOKENS,
+          value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) context: u32,
+    /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with)
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) chunk: Option<u32>,
+}
+
+impl Wishes {
+    /// As `decide` takes them, for a session with these outputs.
+    pub(crate) fn asked(&self, outputs: Outputs) -> Asked {
+        Asked {
+            loading: self.loading.map(Loading::from),
+            memory_bytes: self.memory,
+            devices: self.devices.clone(),
+            threads: self.threads,
+            context_tokens: self.context,
+            chunk_tokens: self.chunk,
+            outputs,
+            policy: self.policy,
+            prefetch: self.prefetch,
+            exact: self.exact,
+            prompt_tokens: self.context.min(Asked::default().prompt_tokens),
+            ..Asked::default()
+        }
+    }
+}
+
+/// Values of `--loading`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadingArg {
+    /// Map the file: everything is in memory as far as the system keeps it
+    Mapped,
+    /// Read dense weights now, an expert when a token first needs it
+    OnDemand,
+}
+
+impl From<LoadingArg> for Loading {
+    fn from(loading: LoadingArg) -> Self {
+        match loading {
+            LoadingArg::Mapped => Self::Mapped,
+            LoadingArg::OnDemand => Self::OnDemand,
+        }
+    }
+}
+
+/// `auto`, `cpu`, or names with commas between, each `NAME` or `NAME=SIZE`.
+pub(crate) fn parse_devices(text: &str) -> Result<DevicesAsked, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "auto" => return Ok(DevicesAsked::Auto),
+        "cpu" => return Ok(DevicesAsked::Cpu),
+        _ => {}
+    }
+    let named = |part: &str| {
+        let Some((name, size)) = part.split_once('=') else {
+            return Ok(NamedDevice { name: part.trim().to_owned(), most_bytes: None });
+        };
+        Ok(NamedDevice { name: name.trim().to_owned(), most_bytes: Some(parse_size(size)?) })
+    };
+    text.split(',').map(named).collect::<Result<_, String>>().map(DevicesAsked::Named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_follows_the_name() {
+        assert_eq!(parse_devices("auto"), Ok(DevicesAsked::Auto));
+        assert_eq!(parse_devices("CPU"), Ok(DevicesAsked::Cpu));
+        let named = |name: &str, most_bytes| NamedDevice { name: name.into(), most_bytes };
+        let both = vec![named("vulkan0", Some(200 << 20)), named("vulkan1", None)];
+        assert_eq!(parse_devices("vulkan0=200M, vulkan1"), Ok(DevicesAsked::Named(both)));
+        assert!(parse_devices("vulkan0=much").is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! Facts for a decision, gathered: the model's header, this machine or a described one, what was
+//! measured, tuned and recorded here. Gathers; every choice is `motley_plan::decide`'s.
+
+use anyhow::{Context, Result, ensure};
+use motley_calibrate::library;
+use motley_calibrate::tuning::{Subject, Threads, newest};
+use motley_cost::calibration::Calibration as CalibrationTable;
+use motley_engine::threads::cores::machine_cores;
+use motley_engine::{
+    GpuDevice, MachineCores, Runtime, ThreadSet, ThreadSets, gpu_devices, machine_memory,
+};
+use motley_machine::Machine;
+use motley_model::{ModelFiles, ModelSpec, Sizes};
+use motley_plan::decide::facts::{described_gpus, described_memory};
+use motley_plan::{Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, decide};
+use motley_profile::Profile;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+/// A model and a machine, as far as they are known.
+pub(crate) struct Known {
+    pub(crate) spec: ModelSpec,
+    pub(crate) files: ModelFiles,
+    pub(crate) profile: Option<Profile>,
+    pub(crate) measured: Option<CalibrationTable>,
+    needs: ModelNeeds,
+    machine: Machine,
+    memory: Option<MachineMemory>,
+    gpus: Vec<GpuFact>,
+    cores: MachineCores,
+    tuned: Option<ThreadSets>,
+}
+
+impl Known {
+    /// The model at `path` on this machine.
+    pub(crate) fn here(runtime: &Runtime, path: &Path) -> Result<Self> {
+        let (spec, files) = ModelSpec::open(path)?;
+        let measured = library::of_this_machine().map(|(_, table)| table);
+        let machine = match &measured {
+            Some(table) => table.machine.clone(),
+            None => motley_machine::find("this")?,
+        };
+        Ok(Self {
+            needs: ModelNeeds::of(&spec),
+            profile: profile_of(path, &spec),
+            machine,
+            measured,
+            memory: machine_memory(),
+            gpus: gpus(runtime),
+            cores: machine_cores(),
+            tuned: tuned(&spec),
+            spec,
+            files,
+        })
+    }
+
+    /// The model at `path` on a machine that is described.
+    pub(crate) fn described(machine: Machine, path: &Path) -> Result<Self> {
+        let (spec, files) = ModelSpec::open(path)?;
+        Ok(Self {
+            needs: ModelNeeds::of(&spec),
+            profile: profile_of(path, &spec),
+            measured: None,
+            memory: described_memory(&machine),
+            gpus: described_gpus(&machine),
+            cores: MachineCores::described(&machine),
+            tuned: None,
+            machine,
+            spec,
+            files,
+        })
+    }
+
+    /// What comes of `asked`.
+    pub(crate) fn decide(&self, asked: &Asked) -> Result<Decision> {
+        // What passes cost is known for the processor and threads they were measured on.
+        let (cpu, cores) = match &self.measured {
+            Some(table) => (table.provenance.cpu.as_str(), table.provenance.cores),
+            None => ("", 0),
+        };
+        let threads = asked.threads.unwrap_or(cores);
+        let profile = self.profile.clone().map(|profile| profile.at_home(cpu, threads));
+        let facts = Facts {
+            model: &self.needs,
+            machine: &self.machine,
+            measured: self.measured.as_ref(),
+            profile: profile.as_ref(),
+            memory: self.memory,
+            gpus: &self.gpus,
+            cores: &self.cores,
+            tuned: self.tuned.as_ref(),
+        };
+        Ok(decide(&facts, asked)?)
+    }
+
+    /// A decision that was written down, if it is for this model.
+    pub(crate) fn read_plan(&self, path: &Path) -> Result<Decision> {
+        let shown = || format!("cannot use the plan {}", path.display());
+        let text = std::fs::read_to_string(path).with_context(shown)?;
+        let plan = Decision::from_json(&text).with_context(shown)?;
+        let (found, wanted) = (&plan.model, &self.needs);
+        ensure!(
+            (found.experts, found.total_bytes) == (wanted.experts, wanted.total_bytes),
+            "{} was made for {} ({} experts, {} bytes), but this model has {} experts and {} \
+             bytes; make a plan for it with `motley plan MODEL --json`",
+            path.display(),
+            found.name,
+            found.experts,
+            found.total_bytes,
+            wanted.experts,
+            wanted.total_bytes,
+        );
+        Ok(plan)
+    }
+}
+
+/// The name of the device that stands in for a GPU.
+pub(crate) const STAND_IN: &str = "stand-in";
+
+/// GPUs of this machine, and the CPU as a stand-in for those who name it.
+fn gpus(runtime: &Runtime) -> Vec<GpuFact> {
+    let fact = |gpu: &GpuDevice| GpuFact {
+        name: gpu.info().name.clone(),
+        free_bytes: gpu.free_bytes(),
+        own_memory: gpu.has_own_memory(),
+        stands_in: false,
+    };
+    let stand_in =
+        GpuFact { name: STAND_IN.into(), free_bytes: 0, own_memory: true, stands_in: true };
+    gpu_devices(runtime).iter().map(fact).chain([stand_in]).collect()
+}
+
+/// What a tuning of this model on this machine is kept under.
+pub(crate) fn subject(spec: &ModelSpec) -> Subject {
+    let name = spec.name.as_deref().unwrap_or(&spec.architecture);
+    Subject::here(name, Sizes::of(spec).total_bytes)
+}
+
+/// The cores `motley tune` chose for this model here, where it has.
+fn tuned(spec: &ModelSpec) -> Option<ThreadSets> {
+    let found = newest(&library::folder().ok()?, &subject(spec))?;
+    let set = |threads: Threads| ThreadSet { threads: threads.threads, cpus: threads.cpus };
+    Some(ThreadSets { prefill: set(found.prefill), decode: set(found.decode) })
+}
+
+/// The newest routing profile kept for this model, if there is one that can be read.
+fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
+    let folder = library::folder().ok()?.join(PROFILES);
+    let model = model_name(spec, path);
+    let stem = profile_stem(&model);
+    let mut found: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path()).collect();
+    // Names end in the moment they were made.
+    found.sort();
+    let own = |path: &&PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem))
+    };
+    let fits = |profile: &Profile| {
+        let header = &profile.header;
+        let shape = (u32::from(header.experts), u32::from(header.layers));
+        header.model == model && shape == (spec.experts, spec.layers.len() as u32)
+    };
+    let readable = |path: &PathBuf| {
+        let skipped = |error: &anyhow::Error| tracing::warn!("a profile is skipped: {error:#}");
+        read_profile(path).inspect_err(skipped).ok()
+    };
+    found.iter().rev().filter(own).filter_map(readable).find(fits)
+}
+
+/// What the model calls itself, else its file's name.
+pub(crate) fn model_name(spec: &ModelSpec, path: &Path) -> String {
+    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    spec.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(stem)
+}
+
+/// Folder of kept profiles.
+pub(crate) const PROFILES: &str = "profiles";
+
+/// A model's name as part of a file's.
+pub(crate) fn profile_stem(model: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    model.chars().take(64).map(plain).collect()
+}
+
+/// Reads a routing profile.
+pub(crate) fn read_profile(path: &Path) -> Result<Profile> {
+    let shown = || path.display().to_string();
+    let file = File::open(path).with_context(shown)?;
+    Profile::read(BufReader::new(file)).with_context(shown)
+}

@@ -1,0 +1,215 @@
+//! A machine that does not exist: units that sleep for what the cost model says they take, behind
+//! the same traits as real ones, and drives of recorded routing over them. The executor cannot
+//! tell the difference, so overlap and speed-ups are those of its own threads and queues.
+
+use super::executor::{Executor, ExecutorParts};
+use super::figures::{HybridError, HybridFigures};
+use super::units::{CopyOrder, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit, Link, UnitFailed};
+use crate::blocks::clock::Clock;
+use motley_cost::{ComputeCost, Nanos};
+use motley_sched::cache::RoutedBuffer;
+use motley_sched::prefetch::Prediction;
+use motley_sched::spans::Spans;
+use motley_sched::{Costs, Phase, Routing, Scheduler};
+use motley_trace::{ExpertKey, Trace, Visit};
+use std::collections::BTreeMap;
+
+/// What a drive is made of.
+pub struct Artificial<'a> {
+    /// Who decides.
+    pub scheduler: Scheduler,
+    /// Staging buffers, as its limits have them.
+    pub staging_slots: u16,
+    /// What experts and copies take.
+    pub costs: Costs,
+    /// What everything else of a layer takes, by tokens of the pass.
+    pub dense: ComputeCost,
+    /// What a pass takes besides its layers.
+    pub pass: Nanos,
+    /// Experts on the device before the first pass.
+    pub residents: &'a [ExpertKey],
+    /// How many times slower than the cost model all of it runs, so that waking a thread costs
+    /// next to nothing.
+    pub scale: f64,
+    /// Every how manyth copy fails; 0 is never.
+    pub fails_every: u64,
+}
+
+/// What a drive came to. Times are the cost model's, whatever the scale.
+#[derive(Debug, Clone)]
+pub struct Driven {
+    /// Time of prompts.
+    pub prefill: Nanos,
+    /// Time of decoded tokens.
+    pub decode: Nanos,
+    /// Passes that decoded.
+    pub decoded: u64,
+    /// Of both, time in which the driver's thread slept longer than it was told: the machine's
+    /// doing, not the executor's.
+    pub late: Nanos,
+    /// Routed (token, expert) pairs that were not computed exactly once, whole.
+    pub wrong_pairs: u64,
+    /// The executor's own sums.
+    pub figures: HybridFigures,
+    /// What ran when.
+    pub spans: Spans,
+}
+
+/// Predictions made at each layer of one pass, nearest layer first; may be empty.
+pub type Foresee<'a> = &'a mut dyn FnMut(&[Visit]) -> Vec<Vec<Prediction>>;
+
+impl Artificial<'_> {
+    /// Drives the executor through `trace`, pass by pass.
+    pub fn drive(self, trace: &Trace, foresee: Foresee<'_>) -> Result<Driven, HybridError> {
+        let (costs, dense, pass_time) = (self.costs, self.dense, self.pass);
+        let clock = Clock::scaled(self.scale);
+        let executor = Executor::new(ExecutorParts {
+            scheduler: self.scheduler,
+            staging_slots: self.staging_slots,
+            fast: SleepingUnit { costs, clock },
+            link: SleepingLink { costs, clock, copies: 0, fails_every: self.fails_every },
+            clock,
+            records: true,
+        });
+        executor.preload(self.residents)?;
+        let mut driver =
+            Driver { executor: &executor, costs, clock, wrong_pairs: 0, late: Nanos::ZERO };
+        let mut buffer = RoutedBuffer::new(&trace.header);
+        let (mut prefill, mut decode, mut decoded) = (Nanos::ZERO, Nanos::ZERO, 0);
+        for pass in trace.visits.chunk_by(|a, b| a.pass == b.pass) {
+            let begun = clock.now();
+            let foreseen = foresee(pass);
+            for (at, visit) in pass.iter().enumerate() {
+                driver.sleep(dense.time(visit.tokens() as u32));
+                let predictions = foreseen.get(at).map_or(&[][..], Vec::as_slice);
+                driver.block(visit, predictions, &mut buffer)?;
+            }
+            driver.sleep(pass_time);
+            let took = clock.now().since(begun);
+            match pass[0].phase {
+                Phase::Prefill => prefill += took,
+                Phase::Decode => (decode, decoded) = (decode + took, decoded + 1),
+            }
+        }
+        let Driver { wrong_pairs, late, .. } = driver;
+        let (figures, spans) = (executor.figures(), executor.take_spans().unwrap_or_default());
+        Ok(Driven { prefill, decode, decoded, late, wrong_pairs, figures, spans })
+    }
+}
+
+struct Driver<'a> {
+    executor: &'a Executor<SleepingUnit>,
+    costs: Costs,
+    clock: Clock,
+    wrong_pairs: u64,
+    late: Nanos,
+}
+
+impl Driver<'_> {
+    fn sleep(&mut self, time: Nanos) {
+        self.late += self.clock.sleep_until(self.clock.now() + time);
+    }
+
+    fn block(
+        &mut self,
+        visit: &Visit,
+        predictions: &[Prediction],
+        buffer: &mut RoutedBuffer,
+    ) -> Result<(), HybridError> {
+        let routed = buffer.fill(visit);
+        let expected: Tally = (0..routed.experts.len())
+            .map(|index| (routed.experts[index], (1.0, routed.load(index))))
+            .collect();
+        let mut home = SleepingHome {
+            costs: self.costs,
+            clock: self.clock,
+            computed: Tally::new(),
+            late: Nanos::ZERO,
+        };
+        let routing = Routing { routed, phase: visit.phase, predictions };
+        let done = self.executor.run(&routing, Tally::new(), &mut home)?;
+        self.late += home.late;
+        let mut computed = done.job;
+        home.computed.iter().for_each(|(&e, &(part, tokens))| add(&mut computed, e, part, tokens));
+        let wrong = expected.iter().filter(|(expert, how)| computed.get(expert) != Some(how));
+        self.wrong_pairs += wrong.map(|(_, (_, tokens))| u64::from(*tokens)).sum::<u64>();
+        self.wrong_pairs += (computed.len() > expected.len()) as u64;
+        Ok(())
+    }
+}
+
+/// By expert: how much of it was computed, and for how many tokens.
+pub type Tally = BTreeMap<u16, (f64, u32)>;
+
+fn add(tally: &mut Tally, expert: u16, part: f64, tokens: u32) {
+    let so_far = tally.entry(expert).or_default();
+    *so_far = (so_far.0 + part, tokens);
+}
+
+/// A device that sleeps.
+struct SleepingUnit {
+    costs: Costs,
+    clock: Clock,
+}
+
+impl FastUnit for SleepingUnit {
+    type Job = Tally;
+
+    fn compute(&mut self, job: &mut Tally, experts: &[FastOrder]) -> Result<Flow, UnitFailed> {
+        let begun = self.clock.now();
+        let time = |order: &FastOrder| self.costs.fast_time(order.tokens, order.share);
+        let all: Nanos = experts.iter().map(time).sum();
+        self.clock.sleep_until(begun + all);
+        experts.iter().for_each(|o| add(job, o.key.expert, o.share.fraction(), o.tokens));
+        Ok(Flow::Done)
+    }
+}
+
+/// A link that sleeps.
+struct SleepingLink {
+    costs: Costs,
+    clock: Clock,
+    copies: u64,
+    fails_every: u64,
+}
+
+impl Link for SleepingLink {
+    fn copy(&mut self, order: &CopyOrder) -> Result<(), UnitFailed> {
+        self.clock.sleep_until(self.clock.now() + self.costs.load_time(order.share));
+        self.copies += 1;
+        match self.fails_every > 0 && self.copies.is_multiple_of(self.fails_every) {
+            true => Err(UnitFailed(format!("copy {} fails by request", self.copies))),
+            false => Ok(()),
+        }
+    }
+
+    /// As in the simulator, what is there before the first pass costs nothing.
+    fn preload(&mut self, _order: &CopyOrder) -> Result<(), UnitFailed> {
+        Ok(())
+    }
+}
+
+/// A CPU that sleeps.
+struct SleepingHome {
+    costs: Costs,
+    clock: Clock,
+    computed: Tally,
+    late: Nanos,
+}
+
+impl HomeUnit for SleepingHome {
+    fn compute(&mut self, experts: &[HomeOrder]) -> Result<Flow, UnitFailed> {
+        let begun = self.clock.now();
+        let entry = |order: &HomeOrder| {
+            order.enters.map_or(Nanos::ZERO, |tokens| self.costs.entry_time(tokens))
+        };
+        let time =
+            |order: &HomeOrder| entry(order) + self.costs.home_time(order.tokens, order.share);
+        let all: Nanos = experts.iter().map(time).sum();
+        self.late += self.clock.sleep_until(begun + all);
+        for order in experts {
+            add(&mut self.computed, order.key.expert, order.share.fraction(), order.tokens);
+        }
+        Ok(Flow::Done)
+    }
+}

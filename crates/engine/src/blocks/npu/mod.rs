@@ -1,0 +1,199 @@
+//! Hot experts on a static-graph device during prefill, everything else on the CPU, both
+//! at once (H1). Shapes come from `motley_plan::tiers`, overflow from
+//! `motley_sched::overflow`; this module carries them out.
+//!
+//! * `calibrate`: a profile from text (N1).
+//! * `shape`: one layer's groups and capacities from a profile (N1, N2, N4, N5).
+//! * `weights`: experts read from the model's files, as numbers.
+//! * `layer`: a layer's compiled graphs and the rows on their way (W3).
+//! * `run`: a block divided, computed and put together (N3).
+//! * [`figures`]: drop and padding rates per layer (N8).
+
+mod calibrate;
+mod figures;
+mod layer;
+mod run;
+mod shape;
+mod weights;
+
+pub use calibrate::profile_of;
+pub use figures::{LayerFigures, NpuFigures};
+pub use motley_npu::cache::MAX_CACHE_BYTES;
+pub use motley_npu::{GraphLimits, Precision, Provider, ProviderConfig};
+pub use motley_plan::tiers::GroupCosts;
+pub use shape::even_profile;
+
+use crate::blocks::gates::{Gates, GatesError};
+use crate::engine::{Engine, Loading};
+use motley_model::ModelSpec;
+use motley_npu::{GraphCache, Runtime, RuntimeError};
+use motley_profile::Profile;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What happens to tokens past an expert's capacity (N3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NpuOverflow {
+    /// They go to the CPU: nothing is lost.
+    #[default]
+    Spill,
+    /// Those the router weighs least are dropped.
+    Prune,
+    /// One capacity for all experts, the busiest one's; what is above spills.
+    Pad,
+}
+
+/// How the device is used.
+#[derive(Debug, Clone)]
+pub struct NpuOptions {
+    /// ONNX Runtime's library; `None` asks `ORT_DYLIB_PATH`.
+    pub library: Option<PathBuf>,
+    /// Who compiles and runs graphs.
+    pub provider: ProviderConfig,
+    /// What the device allows.
+    pub limits: GraphLimits,
+    /// Where compiled graphs are kept; `None` compiles anew every time.
+    pub cache: Option<PathBuf>,
+    /// Most bytes kept there; the graphs used longest ago go first.
+    pub cache_bytes: u64,
+    /// Past capacity.
+    pub overflow: NpuOverflow,
+    /// Rows given per row expected; below 1 forces overflow.
+    pub headroom: f64,
+    /// Most experts in one graph.
+    pub group_experts: usize,
+    /// What either side costs, so that cold groups stay on the CPU (N5); `None` puts
+    /// every group on the device.
+    pub costs: Option<GroupCosts>,
+    /// Added to every launch: what a device's driver costs and a stand-in's does not.
+    pub launch_cost: Duration,
+    /// Tokens of a prefill chunk the capacities are for; blocks of less than a quarter
+    /// of it, decode above all, stay on the CPU.
+    pub chunk_tokens: u32,
+    /// Expected loads.
+    pub profile: Profile,
+}
+
+impl NpuOptions {
+    /// Spilling, in groups of up to 16, on ONNX Runtime's own CPU kernels.
+    pub fn new(profile: Profile, chunk_tokens: u32) -> Self {
+        Self {
+            library: None,
+            provider: ProviderConfig::cpu(1),
+            limits: GraphLimits::default(),
+            cache: None,
+            cache_bytes: MAX_CACHE_BYTES,
+            overflow: NpuOverflow::default(),
+            headroom: 1.0,
+            group_experts: 16,
+            costs: None,
+            launch_cost: Duration::ZERO,
+            chunk_tokens,
+            profile,
+        }
+    }
+}
+
+/// Why there is no device for a model.
+#[derive(Debug, thiserror::Error)]
+pub enum NpuError {
+    /// No ONNX Runtime.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The profile is another model's.
+    #[error(
+        "the profile has {found} experts in {found_layers} layers, the model {experts} in {layers}"
+    )]
+    Profile {
+        /// Experts per layer of the profile.
+        found: u32,
+        /// Its layers.
+        found_layers: u32,
+        /// Experts per layer of the model.
+        experts: u32,
+        /// Its layers.
+        layers: u32,
+    },
+    /// The folder for compiled graphs cannot be made.
+    #[error("{}: {source}", path.display())]
+    Cache {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Pruning goes by router weights, and they cannot be read.
+    #[error(transparent)]
+    Gates(#[from] GatesError),
+    /// Experts stay on disk, and the device's share of them would be in memory twice.
+    #[error("a static-graph device takes experts that are in memory; load with --loading mapped")]
+    OnDemand,
+}
+
+/// What all sessions of an engine share.
+struct Shared {
+    spec: Arc<ModelSpec>,
+    paths: Vec<PathBuf>,
+    runtime: Runtime,
+    cache: Option<GraphCache>,
+    /// Router matrices, for pruning only.
+    gates: Option<Gates>,
+    options: NpuOptions,
+    figures: Mutex<NpuFigures>,
+}
+
+/// What the device did, while sessions run.
+#[derive(Clone)]
+pub struct NpuHandle(Arc<Shared>);
+
+impl NpuHandle {
+    /// The figures so far.
+    pub fn figures(&self) -> NpuFigures {
+        self.0.figures.lock().expect("no panic holds this lock").clone()
+    }
+
+    /// The figures since the last time they were taken.
+    pub fn take_figures(&self) -> NpuFigures {
+        let mut figures = self.0.figures.lock().expect("no panic holds this lock");
+        let refused = figures.refused.clone();
+        std::mem::replace(&mut *figures, NpuFigures { refused, ..NpuFigures::default() })
+    }
+}
+
+impl Engine {
+    /// Gives sessions started from now on a static-graph device. Graphs are compiled
+    /// when a layer first meets a chunk that is large enough.
+    pub fn use_npu(&mut self, options: NpuOptions) -> Result<NpuHandle, NpuError> {
+        if self.loading() == Loading::OnDemand {
+            return Err(NpuError::OnDemand);
+        }
+        let (spec, paths) = self.files();
+        check_profile(&spec, &options.profile)?;
+        let runtime = Runtime::load(options.library.as_deref())?;
+        let cache = match &options.cache {
+            Some(path) => Some(
+                GraphCache::open(path, options.cache_bytes)
+                    .map_err(|source| NpuError::Cache { path: path.clone(), source })?,
+            ),
+            None => None,
+        };
+        let prunes = options.overflow == NpuOverflow::Prune;
+        let gates = if prunes { Some(Gates::read(&spec, &paths)?) } else { None };
+        let figures = Mutex::default();
+        let shared = Arc::new(Shared { spec, paths, runtime, cache, gates, options, figures });
+        let made = Arc::clone(&shared);
+        self.set_helper(Arc::new(move || Box::new(run::NpuHelper::new(Arc::clone(&made)))));
+        Ok(NpuHandle(shared))
+    }
+}
+
+fn check_profile(spec: &ModelSpec, profile: &Profile) -> Result<(), NpuError> {
+    let header = &profile.header;
+    let (found, found_layers) = (u32::from(header.experts), u32::from(header.layers));
+    let (experts, layers) = (spec.experts, spec.layers.len() as u32);
+    if (found, found_layers) == (experts, layers) {
+        return Ok(());
+    }
+    Err(NpuError::Profile { found, found_layers, experts, layers })
+}

@@ -1,0 +1,83 @@
+//! Experts streamed from disk: what a session is made of when its experts do not
+//! all stay in memory.
+
+use crate::blocks::drive::{Scratch, Streaming};
+use crate::blocks::experts::{Experts, ExpertsError};
+use crate::blocks::figures::{BlockTimes, StreamFigures};
+use crate::blocks::gates::Gates;
+use crate::blocks::options::StreamingOptions;
+use crate::blocks::predict::{Predictor, Wants};
+use crate::blocks::pressure::PressureWatch;
+use motley_cost::{ComputeCost, Nanos, TransferCost};
+use motley_model::{ModelSpec, Sizes};
+use motley_sched::{Costs, SchedulerSetup};
+use motley_trace::{TraceHeader, record::FORMAT_VERSION};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Builds the streaming part of a session with room for `slots` experts.
+pub(crate) fn streaming(
+    spec: &ModelSpec,
+    paths: &[PathBuf],
+    slots: u32,
+    options: &StreamingOptions,
+) -> Result<Streaming, ExpertsError> {
+    let experts = Experts::open(spec, paths, slots, options)?;
+    let header = trace_header(spec);
+    // The simulator builds the same from the same rules.
+    let costs = costs(spec, experts.disk().mb_per_s);
+    let setup = SchedulerSetup::beyond_ram(options.rules, slots, costs);
+    let wants = Wants::of(&options.rules);
+    let predictor = match wants.any() {
+        true => Some(Predictor::new(Gates::read(spec, paths)?, wants)),
+        false => None,
+    };
+    let scheduler = setup.scheduler(&header);
+    let cache_slots = setup.capacity.total();
+    let least = cache_slots.min(spec.used);
+    Ok(Streaming {
+        scheduler,
+        setup,
+        experts,
+        predictor,
+        overlap: options.overlap,
+        pressure: PressureWatch::new(least, cache_slots, Nanos::ZERO),
+        slots_least: cache_slots,
+        staging_slots: slots - cache_slots,
+        started: now(),
+        times: BlockTimes::default(),
+        counted: StreamFigures::default(),
+        scratch: Scratch::default(),
+        timeline: None,
+        step: Arc::default(),
+    })
+}
+
+/// The disk as measured. Computing is not measured here; no decision of this
+/// strategy depends on it.
+fn costs(spec: &ModelSpec, disk_mb_per_s: f64) -> Costs {
+    let expert_bytes = Sizes::of(spec).expert_bytes_max;
+    Costs {
+        fast: ComputeCost { launch_us: 0.0, per_token_us: 0.0, floor_us: 0.0 },
+        home: None,
+        link: TransferCost::new(0.0, (disk_mb_per_s / 1e3).max(0.001)),
+        expert_bytes,
+    }
+}
+
+pub(crate) fn trace_header(spec: &ModelSpec) -> TraceHeader {
+    let name = spec.name.clone().unwrap_or_else(|| spec.architecture.clone());
+    TraceHeader {
+        version: FORMAT_VERSION,
+        model: name,
+        layers: spec.shape.layers as u16,
+        experts: spec.experts as u16,
+        k: spec.used as u16,
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
+fn now() -> Instant {
+    Instant::now()
+}

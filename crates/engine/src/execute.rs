@@ -1,0 +1,94 @@
+//! A decision as the engine's options: every setting is the decision's, nothing is chosen here.
+
+use crate::blocks::devices::{DeviceRoom, HybridOptions};
+use crate::blocks::options::StreamingOptions;
+use crate::engine::EngineOptions;
+use crate::session::SessionOptions;
+use motley_ggml::gpu::{GpuDevice, gpu_devices};
+use motley_ggml::{LayerGpu, Runtime};
+use motley_plan::device_use::DeviceUse;
+use motley_plan::{Decision, DeviceShare};
+use motley_trace::ExpertKey;
+
+/// llama.cpp counts layers, and takes more for all.
+const ALL_LAYERS: u32 = 1 << 16;
+
+/// A device the decision names that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the plan uses device `{name}`, which this machine does not have; make a plan for it here")]
+pub struct MissingDevice {
+    pub name: String,
+}
+
+impl EngineOptions {
+    /// What `decision` says; `most_used` experts are put on devices that share them before the
+    /// first token.
+    pub fn of(
+        decision: &Decision,
+        runtime: &Runtime,
+        most_used: Vec<ExpertKey>,
+    ) -> Result<Self, MissingDevice> {
+        let gpus = gpu_devices(runtime);
+        let find = |share: &DeviceShare| {
+            let found = gpus.iter().find(|gpu| gpu.info().name == share.name);
+            let stand_in = || share.stands_in.then(|| GpuDevice::cpu(runtime));
+            let found = found.cloned().or_else(stand_in);
+            found.ok_or_else(|| MissingDevice { name: share.name.clone() })
+        };
+        let devices = decision
+            .devices
+            .iter()
+            .map(|share| Ok((find(share)?, share)))
+            .collect::<Result<Vec<_>, MissingDevice>>()?;
+        let dense = decision.device_use.has_dense();
+        let layers = devices.iter().filter(|_| dense);
+        Ok(Self {
+            loading: decision.loading,
+            repack: !decision.exact,
+            threads: decision.threads.clone(),
+            memory_bytes: decision.memory_bytes,
+            streaming: StreamingOptions { rules: decision.rules, ..StreamingOptions::default() },
+            hybrid: hybrid(decision, &devices, most_used),
+            gpus: layers
+                .map(|(device, share)| LayerGpu { device: device.clone(), part: share.part as f32 })
+                .collect(),
+            gpu_layers: if dense { ALL_LAYERS } else { 0 },
+            gpu_experts: decision.device_use == DeviceUse::Everything,
+            ..Self::default()
+        })
+    }
+}
+
+fn hybrid(
+    decision: &Decision,
+    devices: &[(GpuDevice, &DeviceShare)],
+    most_used: Vec<ExpertKey>,
+) -> Option<HybridOptions> {
+    let shares = matches!(
+        decision.device_use,
+        DeviceUse::DenseAndExperts { .. } | DeviceUse::Experts { .. }
+    );
+    let room = |(device, share): &(GpuDevice, &DeviceShare)| DeviceRoom {
+        device: device.clone(),
+        budget_bytes: share.expert_bytes,
+    };
+    shares.then(|| HybridOptions {
+        rules: decision.rules,
+        costs: decision.expert_costs,
+        most_used,
+        ..HybridOptions::over(devices.iter().map(room).collect())
+    })
+}
+
+impl SessionOptions {
+    /// The session `decision` set memory aside for.
+    pub fn of(decision: &Decision) -> Self {
+        let shape = decision.session;
+        Self {
+            context_tokens: shape.context_tokens,
+            chunk_tokens: shape.chunk_tokens,
+            scores: shape.output_tokens == shape.chunk_tokens,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The machine's cores as a search for the best set sees them, and pools made from sets of threads.
+//! Chooses nothing.
+
+use motley_ggml::{Pools, Threadpool, ThreadpoolOptions};
+use motley_host::topology::{self, Topology};
+use motley_machine::{CoreCluster, CoreRole};
+use motley_plan::cores::{CorePool, Freedom, MachineCores, ThreadSet, ThreadSets};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Stands for a frequency nobody tells (virtual machines).
+const UNKNOWN_GHZ: f64 = 1.0;
+
+/// A pool for a set of threads. `None` when the system refuses them.
+pub(crate) fn pool(set: &ThreadSet) -> Option<Arc<Threadpool>> {
+    let plain = ThreadpoolOptions::with_threads(set.threads);
+    Threadpool::new(&ThreadpoolOptions { cpus: set.cpus.clone(), ..plain }).map(Arc::new)
+}
+
+/// The pools of both phases; equal sets share one, because two would spin against each other.
+/// `None` when the system refuses the threads.
+pub(crate) fn pools(sets: &ThreadSets) -> Option<Pools> {
+    let prefill = pool(&sets.prefill)?;
+    let same = sets.prefill == sets.decode;
+    let decode = if same { Arc::clone(&prefill) } else { pool(&sets.decode)? };
+    Some(Pools { decode, prefill })
+}
+
+/// As many threads as the system lets this process run at once.
+pub(crate) fn every_core() -> ThreadSets {
+    ThreadSets::both(ThreadSet::anywhere(parallelism()))
+}
+
+/// Reads the cores of this machine. Where clusters are unknown or not all CPUs may be used, it is
+/// one cluster of as many cores as this process may use.
+pub fn machine_cores() -> MachineCores {
+    let all = parallelism() as usize;
+    let found = topology::read(Path::new("/")).filter(|found| found.cpus.len() == all);
+    found.map_or_else(|| alike(all), |found| of(&found))
+}
+
+fn of(topology: &Topology) -> MachineCores {
+    let mut clusters = topology.machine_clusters("cpu", UNKNOWN_GHZ);
+    let cpus: Vec<Vec<usize>> =
+        topology.clusters.iter().map(|cluster| cores_first(&cluster.cpus, topology)).collect();
+    for (cluster, cpus) in clusters.iter_mut().zip(&cpus) {
+        cluster.cores = cpus.len() as u32;
+    }
+    // Threads of one kind of core need no binding: their number says it all.
+    let may_bind = cfg!(any(target_os = "linux", target_os = "android", windows));
+    let freedom = if clusters.len() > 1 && may_bind { Freedom::Affinity } else { Freedom::Threads };
+    MachineCores { pool: CorePool { clusters, freedom }, cpus, cpus_in_all: parallelism() }
+}
+
+fn alike(cores: usize) -> MachineCores {
+    let cluster = CoreCluster {
+        name: "core".into(),
+        device: "cpu".into(),
+        role: CoreRole::Prime,
+        cores: cores as u32,
+        max_ghz: UNKNOWN_GHZ,
+        power_scale: 1.0,
+    };
+    let pool = CorePool { clusters: vec![cluster], freedom: Freedom::Threads };
+    MachineCores { pool, cpus: vec![(0..cores).collect()], cpus_in_all: cores as u32 }
+}
+
+/// One CPU of every core, then the cores' second ones.
+fn cores_first(cpus: &[usize], topology: &Topology) -> Vec<usize> {
+    let is_first = |cpu: &&usize| {
+        let found = topology.cpus.iter().find(|found| found.id == **cpu);
+        found.is_none_or(|found| found.siblings.iter().all(|sibling| sibling >= *cpu))
+    };
+    let seconds = cpus.iter().filter(|cpu| !is_first(cpu));
+    cpus.iter().filter(is_first).chain(seconds).copied().collect()
+}
+
+fn parallelism() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_at_least_one_core() {
+        let cores = machine_cores();
+        let all = cores.pool.all_considered();
+        assert!(cores.threads(&all).threads >= 1, "{cores:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! What a user asked for: every flag that can change a run, as typed. `None` leaves the choice to
+//! [`decide`](super::decide). Nothing is resolved here.
+
+use motley_sched::cache::PolicyChoice;
+use motley_sched::prefetch::PrefetchChoice;
+use serde::{Deserialize, Serialize};
+
+/// Length of a KV cache when nobody says.
+pub const DEFAULT_CONTEXT_TOKENS: u32 = 4096;
+/// Prompt for which chunks are compared and speeds are predicted, when nobody says.
+pub const DEFAULT_PROMPT_TOKENS: u32 = 1024;
+
+/// The wishes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub goal: Goal,
+    pub loading: Option<Loading>,
+    /// Ceiling for everything in RAM.
+    pub memory_bytes: Option<u64>,
+    pub devices: DevicesAsked,
+    /// Threads for both phases.
+    pub threads: Option<u32>,
+    /// Cells of the KV cache, all sequences together.
+    pub context_tokens: u32,
+    pub chunk_tokens: Option<u32>,
+    /// Which logits are wanted, for which memory is set aside.
+    pub outputs: Outputs,
+    pub policy: Option<PolicyChoice>,
+    pub prefetch: Option<PrefetchChoice>,
+    /// The same bits wherever experts are.
+    pub exact: bool,
+    /// Length of the prompt that speeds are predicted for.
+    pub prompt_tokens: u32,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Self {
+            goal: Goal::Speed,
+            loading: None,
+            memory_bytes: None,
+            devices: DevicesAsked::Auto,
+            threads: None,
+            context_tokens: DEFAULT_CONTEXT_TOKENS,
+            chunk_tokens: None,
+            outputs: Outputs::Streams(1),
+            policy: None,
+            prefetch: None,
+            exact: false,
+            prompt_tokens: DEFAULT_PROMPT_TOKENS,
+        }
+    }
+}
+
+/// What matters most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Tokens per second.
+    #[default]
+    Speed,
+    /// Joules per token, at most 8 % slower (A1).
+    Energy,
+    /// Bytes, at most 10 % slower.
+    Memory,
+}
+
+/// How weights come into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loading {
+    /// llama.cpp maps the file; where it rearranges weights, it copies them.
+    #[default]
+    Mapped,
+    /// Dense weights are read once; an expert's bytes are read when a token needs them, and stay
+    /// while there is room.
+    OnDemand,
+}
+
+/// Devices that share the experts with the CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DevicesAsked {
+    /// Every GPU that helps.
+    #[default]
+    Auto,
+    /// None.
+    Cpu,
+    /// These.
+    Named(Vec<NamedDevice>),
+}
+
+/// One device by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDevice {
+    pub name: String,
+    /// Most of its memory that is used.
+    pub most_bytes: Option<u64>,
+}
+
+/// Tokens of a pass whose logits are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outputs {
+    /// One for each of so many streams.
+    Streams(u32),
+    /// Every token's: text is scored.
+    All,
+}
+
+impl Outputs {
+    /// At most so many in a chunk.
+    pub fn tokens(self, chunk_tokens: u32) -> u32 {
+        match self {
+            Self::Streams(streams) => streams,
+            Self::All => chunk_tokens,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One way to run a model: with this chunk, within this memory. Where weights live, what each
+//! memory holds, and how fast that should be. [`decide`](super::decide) compares attempts.
+
+use motley_cost::calibration::WeightLayout;
+use motley_machine::{DeviceKind, Regime};
+
+use super::asked::{Asked, Loading};
+use super::devices::{Candidate, usage};
+use super::error::DecideError;
+use super::facts::Facts;
+use crate::budget::{Budget, BudgetReason, SessionShape};
+use crate::calibration::Calibration;
+use crate::device_use::DeviceUse;
+use crate::placement::{Holding, Placement};
+use crate::predict::{Case, Prediction, decode, prefill};
+use crate::words;
+
+/// An attempt.
+pub(super) struct Attempt<'a> {
+    pub(super) session: SessionShape,
+    pub(super) budget: Budget,
+    pub(super) residence: Residence,
+    pub(super) device_use: DeviceUse,
+    pub(super) candidates: &'a [Candidate<'a>],
+    /// Memory of each candidate.
+    pub(super) rooms: Vec<u64>,
+    pub(super) placement: Placement,
+}
+
+/// Where weights live in RAM.
+pub(super) struct Residence {
+    pub(super) loading: Loading,
+    /// Ceiling, where there is one.
+    pub(super) memory_bytes: Option<u64>,
+    /// Why that much, in words.
+    pub(super) why: String,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(
+        facts: &Facts<'a>,
+        asked: &Asked,
+        candidates: &'a [Candidate<'a>],
+        memory_bytes: Option<u64>,
+        chunk_tokens: u32,
+    ) -> Result<Self, DecideError> {
+        let session = SessionShape {
+            context_tokens: asked.context_tokens,
+            chunk_tokens,
+            output_tokens: asked.outputs.tokens(chunk_tokens),
+        };
+        let budget = facts.model.budget(session);
+        let residence = Residence::choose(facts, asked, memory_bytes, &budget);
+        let streams = residence.loading == Loading::OnDemand;
+        // llama.cpp takes buffers on a device whole: with room for every token's logits.
+        let whole = facts.model.budget(SessionShape { output_tokens: chunk_tokens, ..session });
+        let used = facts.model.demand.used;
+        let (device_use, rooms) = match candidates.is_empty() {
+            true => (DeviceUse::Nothing, Vec::new()),
+            false => usage(candidates, asked, used, &whole, streams)?,
+        };
+        let mut attempt = Self {
+            session,
+            budget,
+            residence,
+            device_use,
+            candidates,
+            rooms,
+            placement: Placement {
+                regime: Regime::OneMemory,
+                dense_on_gpu: device_use.has_dense(),
+                holdings: Vec::new(),
+                experts: budget.experts,
+            },
+        };
+        attempt.place(facts, &whole)?;
+        Ok(attempt)
+    }
+
+    /// Fills in what each memory holds. GPUs that share the CPU's memory hold nothing apart.
+    fn place(&mut self, facts: &Facts<'_>, on_device: &Budget) -> Result<(), DecideError> {
+        let apart = self.candidates.iter().all(|candidate| candidate.fact.own_memory);
+        let uses = self.device_use != DeviceUse::Nothing && apart && !self.candidates.is_empty();
+        let mut holdings = if uses { self.on_devices(on_device) } else { Vec::new() };
+        let on_gpus: u32 = holdings.iter().map(|holding| holding.expert_slots).sum();
+        holdings.push(self.in_ram(facts, uses)?);
+        let in_ram = holdings.last().map_or(0, |ram| ram.expert_slots);
+        self.placement.regime = match self.device_use {
+            _ if on_gpus >= self.budget.experts => Regime::OneMemory,
+            _ if in_ram < self.budget.experts => Regime::BeyondRam,
+            DeviceUse::DenseAndExperts { .. } | DeviceUse::Experts { .. } => Regime::Hybrid,
+            _ => Regime::OneMemory,
+        };
+        self.placement.holdings = holdings;
+        Ok(())
+    }
+
+    fn on_devices(&self, budget: &Budget) -> Vec<Holding> {
+        let all: u64 = self.rooms.iter().sum();
+        let slots_most = budget.experts;
+        let experts = self.device_use.expert_bytes(budget);
+        let dense = self.device_use.has_dense();
+        let part = |bytes: u64, room: u64| {
+            (u128::from(bytes) * u128::from(room) / u128::from(all.max(1))) as u64
+        };
+        let each = |(candidate, &room): (&Candidate<'_>, &u64)| {
+            let expert_slots = part(experts, room).checked_div(budget.slot_bytes).unwrap_or(0);
+            let expert_slots = u32::try_from(expert_slots).unwrap_or(u32::MAX).min(slots_most);
+            Holding {
+                device: candidate.fact.name.clone(),
+                room_bytes: room,
+                dense_bytes: if dense { part(budget.dense_bytes, room) } else { 0 },
+                kv_bytes: if dense { part(budget.kv_bytes, room) } else { 0 },
+                other_bytes: if dense { budget.compute_bytes } else { 0 },
+                expert_slots,
+                expert_bytes: u64::from(expert_slots) * budget.slot_bytes,
+            }
+        };
+        self.candidates.iter().zip(&self.rooms).map(each).collect()
+    }
+
+    fn in_ram(&self, facts: &Facts<'_>, beside_gpus: bool) -> Result<Holding, DecideError> {
+        let (budget, experts) = (&self.budget, self.budget.experts);
+        let dense_elsewhere = beside_gpus && self.device_use.has_dense();
+        let expert_slots = match (self.residence.loading, self.residence.memory_bytes) {
+            _ if beside_gpus && self.device_use == DeviceUse::Everything => 0,
+            (Loading::OnDemand, Some(bytes)) => budget.slots(bytes)?,
+            (Loading::OnDemand, None) if experts > 0 => experts + 1,
+            _ => experts,
+        };
+        let of_dense = |bytes: u64| if dense_elsewhere { 0 } else { bytes };
+        let cpu = facts.machine.first(DeviceKind::Cpu);
+        let mut holding = Holding {
+            device: cpu.map_or_else(|| "cpu".to_owned(), |cpu| cpu.name.clone()),
+            room_bytes: 0,
+            dense_bytes: of_dense(budget.dense_bytes),
+            kv_bytes: of_dense(budget.kv_bytes),
+            other_bytes: of_dense(budget.compute_bytes) + budget.process_bytes,
+            expert_slots,
+            expert_bytes: u64::from(expert_slots) * budget.slot_bytes,
+        };
+        let total = facts.memory.map_or(0, |memory| memory.total_bytes);
+        let room = self.residence.memory_bytes.unwrap_or(total);
+        holding.room_bytes = room.max(holding.bytes());
+        Ok(holding)
+    }
+
+    /// The costs of experts as this attempt lays them out.
+    pub(super) fn calibration(
+        &self,
+        facts: &Facts<'_>,
+        asked: &Asked,
+    ) -> Result<Calibration, DecideError> {
+        // What is streamed or shared keeps the file's order.
+        let in_file_order = asked.exact || self.placement.regime != Regime::OneMemory;
+        let layout = if in_file_order { WeightLayout::Plain } else { WeightLayout::Rearranged };
+        costs(facts, asked, layout)
+    }
+
+    /// Expected prefill and decode.
+    pub(super) fn predict(
+        &self,
+        facts: &Facts<'_>,
+        asked: &Asked,
+        calibration: &Calibration,
+        busy_w: Option<f64>,
+    ) -> (Prediction, Prediction) {
+        let case = Case {
+            demand: &facts.model.demand,
+            calibration,
+            placement: &self.placement,
+            profile: facts.profile,
+            context_tokens: 0,
+            busy_w,
+        };
+        let prompt = asked.prompt_tokens.max(1);
+        let after = Case { context_tokens: prompt, ..case };
+        (prefill(&case, self.session.chunk_tokens.min(prompt)), decode(&after))
+    }
+}
+
+/// Costs for experts that lie as `layout`: measured, else derived.
+pub(super) fn costs(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    layout: WeightLayout,
+) -> Result<Calibration, DecideError> {
+    let Some(table) = facts.measured else { return Ok(Calibration::derive(facts.machine)?) };
+    let threads = asked.threads.unwrap_or(table.provenance.cores);
+    let width = facts.model.demand.expert_matrix_weights();
+    Ok(Calibration::measured(table, layout, threads, width)?)
+}
+
+impl Residence {
+    /// As `--memory` and `--loading` say; else mapped when everything fits into what the machine
+    /// can give, and streamed within that when not (M3).
+    fn choose(
+        facts: &Facts<'_>,
+        asked: &Asked,
+        memory_bytes: Option<u64>,
+        budget: &Budget,
+    ) -> Self {
+        let on_demand = |memory_bytes, why| Self { loading: Loading::OnDemand, memory_bytes, why };
+        if let Some(bytes) = memory_bytes {
+            return on_demand(Some(bytes), format!("{}, as asked", words::bytes(bytes)));
+        }
+        match (asked.loading, facts.memory.filter(|_| facts.model.is_moe())) {
+            (Some(Loading::OnDemand), _) => on_demand(None, "room for every expert".into()),
+            (None, Some(machine)) => {
+                let chosen = budget.default_bytes(machine);
+                match chosen.reason {
+                    BudgetReason::EverythingFits => Self::mapped(chosen.to_string()),
+                    _ => on_demand(Some(chosen.bytes), chosen.to_string()),
+                }
+            }
+            (Some(Loading::Mapped), _) => Self::mapped("as much as the system keeps".into()),
+            (None, None) => Self::mapped("the system keeps what it maps".into()),
+        }
+    }
+
+    fn mapped(why: String) -> Self {
+        Self { loading: Loading::Mapped, memory_bytes: None, why }
+    }
+}

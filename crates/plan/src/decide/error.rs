@@ -1,0 +1,42 @@
+//! Wishes that cannot be obeyed, each with the reason and the way out.
+
+use crate::budget::TooLittleMemory;
+use crate::calibration::NoCpu;
+
+/// Why there is no decision.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecideError {
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
+    #[error(transparent)]
+    NoCpu(#[from] NoCpu),
+    /// Mapped files are the system's to keep in memory or not.
+    #[error(
+        "--loading mapped cannot keep to --memory: the system decides how much of a mapped file \
+         stays in memory; leave one of the two out"
+    )]
+    MappedWithin,
+    /// A device adds in another order than the CPU.
+    #[error(
+        "--exact keeps to the CPU, because `{device}` rounds differently; leave out --devices or \
+         --exact"
+    )]
+    ExactElsewhere { device: String },
+    #[error("unknown device `{name}`; --devices takes {known}")]
+    UnknownDevice { name: String, known: String },
+    #[error(
+        "--devices {names}: {given} of memory is too little for this model, which needs {needed}; \
+         leave it out, or give more"
+    )]
+    DeviceTooSmall { names: String, given: String, needed: String },
+    /// The stand-in is the CPU itself.
+    #[error(
+        "the stand-in device cannot share experts that stay on disk; leave out --memory, or \
+         --devices"
+    )]
+    StandInBesideDisk,
+    /// A rule that would never be asked.
+    #[error("{flag} would decide nothing: {reason}; leave it out, or give less --memory")]
+    NothingToDecide { flag: &'static str, reason: &'static str },
+}

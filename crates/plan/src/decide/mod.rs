@@ -1,0 +1,284 @@
+//! One decision from facts and wishes: what `motley plan` shows, `run`, `serve`, `bench` and the
+//! others execute, and `sim` simulates. Pure: the same facts and wishes give the same decision.
+//!
+//! ```text
+//!   Facts (model, machine, costs, profile, memory, GPUs, cores) ─┐
+//!                                                                ├─▶ decide ─▶ Decision
+//!   Asked (flags, as typed) ─────────────────────────────────────┘            with its reasons
+//! ```
+//!
+//! - [`facts`]: what is known.
+//! - [`asked`]: what is wanted.
+//! - `devices`: which GPUs, for what.
+//! - `attempt`: one way to run the model; chunks and budgets are compared by attempts.
+//! - `reasons`: why, in words.
+//! - [`decision`]: the result.
+//! - [`error`]: wishes that cannot be obeyed.
+
+use motley_cost::PowerHeuristic;
+use motley_cost::calibration::WeightLayout;
+use motley_machine::Regime;
+use motley_sched::regime::KnownCosts;
+use motley_sched::{Costs, Rules};
+
+pub mod asked;
+mod attempt;
+pub mod decision;
+mod devices;
+pub mod error;
+pub mod facts;
+mod reasons;
+
+use crate::calibration::Calibration;
+use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
+use crate::device_use::DeviceUse;
+use crate::expert_costs::ExpertCosts;
+use asked::{Asked, DevicesAsked, Goal, Loading};
+use attempt::{Attempt, costs};
+use decision::{Decision, DeviceShare, FORMAT_VERSION, ModelId};
+use devices::{Candidate, candidates};
+use error::DecideError;
+use facts::Facts;
+
+/// Chunks that are compared (N7), the default one first; the last two are for little memory.
+pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
+/// Length of the answer for which chunks are compared.
+const ANSWER_TOKENS: f64 = 256.0;
+/// How much faster another chunk than the default one must be.
+const CHUNK_GAIN: f64 = 1.03;
+/// Under the goal `memory`, speed that is kept of what all memory would give.
+const MEMORY_GOAL_SPEED: f64 = 0.9;
+/// Budgets compared under the goal `memory`.
+const MEMORY_STEPS: u64 = 64;
+
+/// Decides.
+pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError> {
+    if asked.loading == Some(Loading::Mapped) && asked.memory_bytes.is_some() {
+        return Err(DecideError::MappedWithin);
+    }
+    let candidates = candidates(facts, asked)?;
+    let search = Search { facts, asked, candidates: &candidates };
+    let memory_bytes = match asked.goal {
+        Goal::Memory => search.least_memory()?,
+        Goal::Speed | Goal::Energy => asked.memory_bytes,
+    };
+    let chunk_tokens = match asked.chunk_tokens {
+        Some(chunk) => chunk,
+        None => search.best_chunk(memory_bytes)?,
+    };
+    let attempt = search.attempt(memory_bytes, chunk_tokens)?;
+    let calibration = attempt.calibration(facts, asked)?;
+    let (threads, cores) = threads(facts, asked);
+    let busy_w = busy_w(facts, &attempt, &calibration, &cores);
+    let (prefill, decode) = attempt.predict(facts, asked, &calibration, busy_w);
+    let rules = rules(asked, &attempt)?;
+    Ok(Decision {
+        version: FORMAT_VERSION,
+        model: ModelId {
+            name: facts.model.name.clone(),
+            total_bytes: facts.model.total_bytes,
+            experts: facts.model.experts,
+        },
+        machine: facts.machine.name.clone(),
+        costs: calibration.source.clone(),
+        costs_measured: calibration.measured,
+        goal: asked.goal,
+        loading: attempt.residence.loading,
+        memory_bytes: attempt.residence.memory_bytes,
+        budget: attempt.budget,
+        device_use: attempt.device_use,
+        devices: device_shares(&attempt),
+        why: reasons::why(facts, asked, &attempt, &threads, &rules),
+        assumed: reasons::assumed(facts, asked, &attempt, &calibration),
+        threads,
+        session: attempt.session,
+        rules,
+        expert_costs: expert_costs(facts, asked, &attempt)?,
+        exact: asked.exact,
+        prefill,
+        decode,
+        placement: attempt.placement,
+    })
+}
+
+/// Compares attempts.
+struct Search<'a, 'f> {
+    facts: &'a Facts<'f>,
+    asked: &'a Asked,
+    candidates: &'a [Candidate<'f>],
+}
+
+impl<'a, 'f: 'a> Search<'a, 'f> {
+    fn attempt(&self, memory: Option<u64>, chunk: u32) -> Result<Attempt<'a>, DecideError> {
+        Attempt::new(self.facts, self.asked, self.candidates, memory, chunk)
+    }
+
+    /// Seconds for a prompt and its answer.
+    fn seconds(&self, attempt: &Attempt<'_>) -> Result<f64, DecideError> {
+        let calibration = attempt.calibration(self.facts, self.asked)?;
+        let (prefill, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
+        let prompt_s = f64::from(self.asked.prompt_tokens) / prefill.tokens_per_s;
+        Ok(prompt_s + ANSWER_TOKENS / decode.tokens_per_s)
+    }
+
+    /// N7: the default chunk, unless another is clearly faster for a prompt and its answer (a
+    /// smaller one leaves memory to experts) or only a smaller one fits. Costs that nobody
+    /// measured are no reason to leave the default.
+    fn best_chunk(&self, memory: Option<u64>) -> Result<u32, DecideError> {
+        let mut best: Option<(u32, f64)> = None;
+        let mut refused: Option<DecideError> = None;
+        for chunk in CHUNKS {
+            match self.attempt(memory, chunk) {
+                Ok(attempt) => {
+                    let seconds = self.seconds(&attempt)?;
+                    if best.is_none_or(|(_, least)| seconds * CHUNK_GAIN < least) {
+                        best = Some((chunk, seconds));
+                    }
+                    if self.facts.measured.is_none() {
+                        break;
+                    }
+                }
+                // The last is of the smallest chunk: the least that would be needed.
+                Err(error @ DecideError::Memory(_)) => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match (best, refused) {
+            (Some((chunk, _)), _) => Ok(chunk),
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(CHUNKS[0]),
+        }
+    }
+
+    /// The least memory that keeps most of the decode speed all of it would give; `None` when
+    /// that is everything.
+    fn least_memory(&self) -> Result<Option<u64>, DecideError> {
+        let chunk = match self.asked.chunk_tokens {
+            Some(chunk) => chunk,
+            None => self.best_chunk(self.asked.memory_bytes)?,
+        };
+        let speed = |memory| {
+            let attempt = self.attempt(memory, chunk)?;
+            let calibration = attempt.calibration(self.facts, self.asked)?;
+            let (_, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
+            Ok::<_, DecideError>(decode.tokens_per_s)
+        };
+        let enough = speed(self.asked.memory_bytes)? * MEMORY_GOAL_SPEED;
+        let all = self.attempt(self.asked.memory_bytes, chunk)?;
+        let sensible = all.budget.largest_sensible_bytes();
+        let most = all.residence.memory_bytes.map_or(sensible, |bytes| bytes.min(sensible));
+        let least = all.budget.smallest_bytes().min(most);
+        let step = ((most - least) / MEMORY_STEPS).max(1);
+        let mut budgets = (0..MEMORY_STEPS).map(|at| least + at * step);
+        let found = budgets.find(|bytes| speed(Some(*bytes)).is_ok_and(|speed| speed >= enough));
+        Ok(found.or(self.asked.memory_bytes))
+    }
+}
+
+/// As asked; else as `tune` measured; else every core. Under the goal `energy`, before `tune` has
+/// measured, what the bandwidth of fewer cores allows. With the cores that decode, for what they
+/// draw.
+fn threads(facts: &Facts<'_>, asked: &Asked) -> (ThreadSets, CoreSet) {
+    let all = facts.cores.pool.all_considered();
+    let every = ThreadSets::both(ThreadSet::anywhere(facts.cores.cpus_in_all));
+    match (asked.threads, facts.tuned) {
+        (Some(threads), _) => (ThreadSets::both(ThreadSet::anywhere(threads)), all),
+        (None, Some(tuned)) => (tuned.clone(), all),
+        (None, None) if asked.goal == Goal::Energy => cheapest(facts).unwrap_or((every, all)),
+        (None, None) => (every, all),
+    }
+}
+
+fn cheapest(facts: &Facts<'_>) -> Option<(ThreadSets, CoreSet)> {
+    let rates = &facts.measured?.memory;
+    let speed = |set: &CoreSet| {
+        let fits = rates.iter().filter(|rate| rate.threads <= set.cores());
+        let tokens_per_s = fits.map(|rate| rate.gb_per_s).fold(0.0, f64::max);
+        Measurement { tokens_per_s, joules_per_token: None }
+    };
+    let pool = facts.cores.pool.clone();
+    let prefill = facts.cores.threads(&pool.all_considered());
+    let mut search = Aecs::new(pool, facts.machine.power, Objective::default());
+    let found = carry_out(&mut search, speed)?;
+    let decode = facts.cores.threads(&found.chosen);
+    Some((ThreadSets { prefill, decode }, found.chosen))
+}
+
+/// The regime's defaults and what was asked instead. What would never be asked is refused.
+fn rules(asked: &Asked, attempt: &Attempt<'_>) -> Result<Rules, DecideError> {
+    let defaults = Rules::default_for(attempt.placement.regime);
+    let reason = match attempt.placement.regime {
+        Regime::OneMemory if attempt.residence.loading == Loading::Mapped => {
+            Some("every expert is in one memory")
+        }
+        _ => None,
+    };
+    let flags = [("--policy", asked.policy.is_some()), ("--prefetch", asked.prefetch.is_some())];
+    if let (Some(reason), Some((flag, _))) = (reason, flags.into_iter().find(|(_, given)| *given)) {
+        return Err(DecideError::NothingToDecide { flag, reason });
+    }
+    Ok(Rules {
+        policy: asked.policy.unwrap_or(defaults.policy),
+        prefetch: asked.prefetch.unwrap_or(defaults.prefetch),
+        ..defaults
+    })
+}
+
+fn device_shares(attempt: &Attempt<'_>) -> Vec<DeviceShare> {
+    if attempt.device_use == DeviceUse::Nothing {
+        return Vec::new();
+    }
+    let all: u64 = attempt.rooms.iter().sum();
+    let experts = attempt.device_use.expert_bytes(&attempt.budget);
+    let share = |(candidate, &room): (&Candidate<'_>, &u64)| {
+        let bytes = u128::from(experts) * u128::from(room) / u128::from(all.max(1));
+        // Beside dense weights only the device knows what is left.
+        let unknown = matches!(attempt.device_use, DeviceUse::DenseAndExperts { .. })
+            && candidate.most_bytes.is_none();
+        DeviceShare {
+            name: candidate.fact.name.clone(),
+            part: room as f64 / all.max(1) as f64,
+            expert_bytes: (!unknown).then_some(bytes as u64),
+            stands_in: candidate.fact.stands_in,
+        }
+    };
+    attempt.candidates.iter().zip(&attempt.rooms).map(share).collect()
+}
+
+/// What H1 decides with, where devices share experts.
+fn expert_costs(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    attempt: &Attempt<'_>,
+) -> Result<Option<Costs>, DecideError> {
+    if attempt.placement.regime != Regime::Hybrid {
+        return Ok(None);
+    }
+    let calibration = costs(facts, asked, WeightLayout::Plain)?;
+    let ExpertCosts { cpu, gpu: device, link } = ExpertCosts::of(&calibration, &facts.model.demand);
+    let known = KnownCosts { cpu: Some(cpu), device, link };
+    Ok(Some(known.hybrid(facts.model.expert_bytes)))
+}
+
+/// Measured draw, else the machine's, else the heuristic where its coefficients are described.
+fn busy_w(
+    facts: &Facts<'_>,
+    attempt: &Attempt<'_>,
+    calibration: &Calibration,
+    cores: &CoreSet,
+) -> Option<f64> {
+    let gpu = calibration.gpu.as_ref().filter(|_| attempt.placement.dense_on_gpu);
+    let unit = gpu.unwrap_or(&calibration.cpu);
+    let heuristic = || {
+        let power = facts.machine.power?;
+        let clusters = &facts.machine.clusters;
+        let same = clusters.len() == cores.per_cluster.len();
+        same.then(|| PowerHeuristic::new(clusters, Some(power)).watts(&cores.per_cluster))
+    };
+    unit.busy_w.or_else(heuristic)
+}
+
+/// Whether GPUs were wanted at all.
+fn wants_devices(asked: &Asked) -> bool {
+    asked.devices != DevicesAsked::Cpu
+}

@@ -1,0 +1,151 @@
+//! Why a decision is as it is, in words for people: one reason for each part of it.
+
+use motley_machine::Regime;
+use motley_sched::{Named, Rules};
+
+use super::asked::{Asked, Goal, Loading};
+use super::attempt::Attempt;
+use super::decision::Why;
+use super::facts::Facts;
+use super::{CHUNKS, wants_devices};
+use crate::calibration::Calibration;
+use crate::cores::ThreadSets;
+use crate::device_use::DeviceUse;
+use crate::words;
+
+/// The reasons.
+pub(super) fn why(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    attempt: &Attempt<'_>,
+    threads: &ThreadSets,
+    rules: &Rules,
+) -> Why {
+    Why {
+        loading: loading(asked, attempt, rules),
+        memory: attempt.residence.why.clone(),
+        devices: devices(facts, asked, attempt),
+        threads: self::threads(facts, asked, threads),
+        chunk: chunk(facts, asked, attempt),
+        rules: self::rules(asked, attempt, rules),
+        exact: match asked.exact {
+            true => "weights in the file's order, on the CPU: the same bits wherever they are",
+            false => "not asked for: weights may be rearranged, and the last bits may differ",
+        }
+        .into(),
+    }
+}
+
+fn loading(asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
+    let (budget, residence) = (&attempt.budget, &attempt.residence);
+    let Some(bytes) = residence.memory_bytes else {
+        return match (residence.loading, asked.exact) {
+            (Loading::OnDemand, _) => "experts read from disk when first needed",
+            (Loading::Mapped, false) => "experts in memory, rearranged for this CPU where it helps",
+            (Loading::Mapped, true) => "experts mapped from the file",
+        }
+        .into();
+    };
+    let kept = attempt.placement.ram_slots().min(budget.experts);
+    let rest = if kept < budget.experts { "the others on disk" } else { "all of them" };
+    format!(
+        "{} in all ({}), {kept} of {} experts stay in memory ({}), {rest}",
+        words::bytes(bytes),
+        if asked.memory_bytes.is_some() { "as asked" } else { &residence.why },
+        budget.experts,
+        rules.policy.name(),
+    )
+}
+
+fn devices(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
+    let names: Vec<_> = attempt.candidates.iter().map(|c| c.fact.name.as_str()).collect();
+    let names = names.join(" and ");
+    let all_bytes = u64::from(attempt.budget.experts) * attempt.budget.slot_bytes;
+    let of_experts = |bytes: u64| words::bytes(bytes.min(all_bytes));
+    match attempt.device_use {
+        DeviceUse::Everything => format!("all on {names}"),
+        DeviceUse::DenseAndExperts { expert_bytes } => {
+            let size = of_experts(expert_bytes);
+            format!("dense weights and {size} of experts on {names}, CPU computes too")
+        }
+        DeviceUse::Dense => format!("dense weights on {names}"),
+        DeviceUse::Experts { expert_bytes } => {
+            format!("{} of experts on {names}, CPU computes too", of_experts(expert_bytes))
+        }
+        DeviceUse::Nothing if !attempt.candidates.is_empty() => {
+            format!("{names} has too little memory to help")
+        }
+        DeviceUse::Nothing if facts.gpus.iter().all(|gpu| gpu.stands_in) => "no GPU found".into(),
+        DeviceUse::Nothing if asked.exact && wants_devices(asked) => {
+            "GPUs left out: they round differently (--exact)".into()
+        }
+        DeviceUse::Nothing => "GPUs left out, as asked".into(),
+    }
+}
+
+fn threads(facts: &Facts<'_>, asked: &Asked, threads: &ThreadSets) -> String {
+    let source = match (asked.threads, facts.tuned) {
+        (Some(_), _) => "as asked",
+        (None, Some(_)) => "as `motley tune` measured",
+        (None, None) if asked.goal == Goal::Energy => "the cheapest by memory bandwidth",
+        (None, None) => "every core",
+    };
+    match threads.prefill == threads.decode {
+        true => format!("{} threads: {source}", threads.decode.threads),
+        false => format!(
+            "{} threads for prompts, {} in decode: {source}",
+            threads.prefill.threads, threads.decode.threads
+        ),
+    }
+}
+
+fn chunk(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
+    match attempt.session.chunk_tokens {
+        _ if asked.chunk_tokens.is_some() => "as asked".into(),
+        chunk if chunk == CHUNKS[0] && facts.measured.is_some() => {
+            "the default: no other is clearly faster".into()
+        }
+        chunk if chunk == CHUNKS[0] => "the default".into(),
+        _ if facts.measured.is_some() => "the fastest by measured costs".into(),
+        _ => "the largest that fits".into(),
+    }
+}
+
+fn rules(asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
+    if attempt.placement.regime == Regime::OneMemory {
+        return "every expert is in one memory: nothing to choose".into();
+    }
+    let source = |given: bool| if given { "as asked" } else { "default" };
+    format!(
+        "{} policy ({}), {} prefetch ({})",
+        rules.policy.name(),
+        source(asked.policy.is_some()),
+        rules.prefetch.name(),
+        source(asked.prefetch.is_some()),
+    )
+}
+
+/// What was taken for granted.
+pub(super) fn assumed(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    attempt: &Attempt<'_>,
+    calibration: &Calibration,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !calibration.measured {
+        notes.push("costs are from a description; `motley calibrate` measures them".to_owned());
+    }
+    let known = facts.profile.is_some_and(|profile| profile.header.reuse.is_known());
+    if attempt.placement.regime != Regime::OneMemory && !known {
+        let how = "hit rates are those of other models; `motley calibrate MODEL --text` tells";
+        notes.push(how.to_owned());
+    }
+    if attempt.placement.regime == Regime::BeyondRam && calibration.disk.is_none() {
+        notes.push("no disk is described: 1 GB/s is taken".to_owned());
+    }
+    if asked.goal == Goal::Energy && calibration.by_cores.is_empty() {
+        notes.push("`motley tune` measures which cores decode cheapest".to_owned());
+    }
+    notes
+}
