@@ -2,7 +2,7 @@
 //! name and signature. Filled by the linker; a table looked up by name in a host is one more
 //! constructor from the same list.
 //!
-//! The table is a constant of the program, so a call through it costs what a direct call costs.
+//! The table is an immutable static: a call through it costs at most one load more than a direct one.
 
 use super::abi;
 use super::types::*;
