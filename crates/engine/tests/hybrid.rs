@@ -7,6 +7,7 @@ use motley_engine::blocks::devices::{
     Clock, CopyOrder, Executor, ExecutorParts, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit,
     HybridError, Link, UnitFailed,
 };
+use motley_sched::Named;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
 use motley_sched::overlap::Overlap;
 use motley_sched::prefetch::PrefetchChoice;
@@ -161,9 +162,9 @@ fn under_timelines_both_compute_when_both_have_work() {
 /// vain; guesses are counted apart.
 #[test]
 fn every_pair_once_and_no_copy_in_vain() {
-    for strategy in StrategyChoice::ALL {
+    for &strategy in StrategyChoice::ALL {
         for (prefetch, share) in
-            PrefetchChoice::ALL.into_iter().zip([0.0, 0.25, 0.5, 1.0].into_iter().cycle())
+            PrefetchChoice::ALL.iter().copied().zip([0.0, 0.25, 0.5, 1.0].into_iter().cycle())
         {
             let made = trace(9, 2, 7);
             let scheduler = scheduler(strategy.build_whole(), prefetch, share);

@@ -13,6 +13,7 @@ use motley_engine::{
 use motley_machine::Regime;
 use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, SessionShape};
+use motley_sched::Named;
 use motley_sched::Rules;
 use motley_sched::strategy::StrategyChoice;
 use order::first_experts;
@@ -117,7 +118,7 @@ fn every_strategy_says_the_same_at_every_share() {
     let Some(path) = synthetic(Arch::Qwen3moe) else { return };
     let (expected, _) = said(&path, None);
     assert_eq!(expected.len(), TOKENS);
-    for strategy in StrategyChoice::ALL {
+    for &strategy in StrategyChoice::ALL {
         for share in SHARES.into_iter().filter(|&share| share > 0.0) {
             check(&path, Way { share, strategy, ..USUAL }, &expected);
         }

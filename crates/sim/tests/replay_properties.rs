@@ -1,6 +1,7 @@
 //! Properties of replay and of made routing: Belady bounds every policy, one seed gives one result,
 //! what is made is valid and has the statistics asked for.
 
+use motley_sched::Named;
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::popularity::Popularity;
 use motley_sched::cache::{CachePolicy, ExpertCache, PolicyChoice};
@@ -53,7 +54,7 @@ proptest! {
         let bound = run(&trace, layout, share, Box::new(Belady::new(&trace).expect("short")));
         let summary = Summary::collect(&mut trace.source()).expect("in memory");
         let popularity = Popularity::new(trace.header.grid(), &summary.popularity);
-        let online = PolicyChoice::ALL.map(|choice| choice.build(&trace.header));
+        let online = PolicyChoice::ALL.iter().map(|choice| choice.build(&trace.header));
         for policy in online.into_iter().chain([Box::new(popularity) as Box<dyn CachePolicy>]) {
             let name = policy.name();
             let counts = run(&trace, layout, share, policy);

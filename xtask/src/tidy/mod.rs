@@ -6,6 +6,7 @@
 pub mod code_map;
 pub mod doc_line;
 pub mod edges;
+pub mod ggml_table;
 pub mod paths;
 pub mod sizes;
 pub mod todo;
@@ -52,10 +53,11 @@ impl fmt::Display for Finding {
 
 /// Every rule over one tree, in the order of the module list.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 7] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 8] = [
         code_map::check,
         doc_line::check,
         edges::check,
+        ggml_table::check,
         paths::check,
         sizes::check,
         todo::check,

@@ -16,6 +16,7 @@ mod support;
 
 use models::{Floats, Subject};
 use motley_engine::{GpuDevice, PrefetchChoice, Runtime, Seam, gpu_devices};
+use motley_sched::Named;
 use motley_sched::strategy::StrategyChoice;
 use run::{Apart, Course, Usage, Way, beside};
 use std::path::PathBuf;
@@ -134,7 +135,7 @@ fn models_under_every_strategy() {
         if every_share() { every_model().collect() } else { some_models().collect() };
     for (first, path) in models.iter().enumerate() {
         let floats = Subject::as_floats(path, TOKENS);
-        for (nth, strategy) in StrategyChoice::ALL.into_iter().enumerate() {
+        for (nth, strategy) in StrategyChoice::ALL.iter().copied().enumerate() {
             let shares = if every_share() { SHARES.len() } else { 1 };
             for share in (0..shares).map(|share| SHARES[(first + nth + share) % SHARES.len()]) {
                 let usual = Way::usual(&gpu, Usage::Experts(share));
@@ -188,7 +189,7 @@ fn a_larger_model_says_the_same() {
     let mut ways = vec![at(0.5)];
     if every {
         ways.extend([0.0, 0.25, 1.0].map(at));
-        let strategies = StrategyChoice::ALL.into_iter();
+        let strategies = StrategyChoice::ALL.iter().copied();
         let prefetch = PrefetchChoice::None;
         let begins_full = true;
         ways.extend(strategies.map(|strategy| Way { strategy, prefetch, begins_full, ..at(0.5) }));

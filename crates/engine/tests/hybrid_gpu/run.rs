@@ -11,6 +11,7 @@ use motley_ggml::SeamCounts;
 use motley_machine::Regime;
 use motley_model::ModelSpec;
 use motley_plan::budget::Budget;
+use motley_sched::Named;
 use motley_sched::Rules;
 use motley_sched::strategy::StrategyChoice;
 use std::fmt;

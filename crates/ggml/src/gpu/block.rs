@@ -1,9 +1,9 @@
 //! What units need of a block, copied: the rows, the routing and the operations. The block
 //! itself belongs to the driver's thread; this may go anywhere.
 
-use super::task::Refused;
+use super::refused::Refused;
 use super::template::Template;
-use crate::block::ExpertBlock;
+use crate::seam::block::ExpertBlock;
 
 /// A block on its way to units; any number of tasks can be prepared from it.
 pub struct GpuBlock {

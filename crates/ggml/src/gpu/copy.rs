@@ -4,10 +4,11 @@
 //! With pinned memory and events, two staging pieces take turns: one is filled by this
 //! thread while the device copies the other.
 
-use super::device::{GpuDevice, Stream};
+use super::device::GpuDevice;
 use super::host::HostMemory;
 use super::unit::{GpuExpert, GpuLease, GpuUnit, Slots, UnitError};
-use llama_cpp_sys_2 as sys;
+use crate::api;
+use crate::compute::stream::Stream;
 use motley_model::{Matrix, Part};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -23,19 +24,19 @@ pub enum FillReason {
     /// A part the slot has room for was not given.
     #[error("no bytes for the {part:?} of {matrix:?}")]
     Missing {
-        /// The matrix.
+        /// Which of the expert's.
         matrix: Matrix,
-        /// The part.
+        /// What of it: weights or a bias.
         part: Part,
     },
     /// A part has another size.
     #[error("{given} bytes for the {part:?} of {matrix:?} where {wanted} belong")]
     Size {
-        /// The matrix.
+        /// Which of the expert's.
         matrix: Matrix,
-        /// The part.
+        /// What of it: weights or a bias.
         part: Part,
-        /// Bytes given.
+        /// Bytes of the caller's part.
         given: usize,
         /// Bytes of the slot.
         wanted: usize,
@@ -49,10 +50,10 @@ pub enum FillReason {
 #[derive(Debug, thiserror::Error)]
 #[error("an expert cannot be copied to the device: {reason}")]
 pub struct FillError {
-    /// Why.
+    /// What was wrong with the bytes or the slot.
     #[source]
     pub reason: FillReason,
-    /// The slot.
+    /// The slot, unchanged and still the caller's.
     pub lease: GpuLease,
 }
 
@@ -129,7 +130,7 @@ impl CopyLane {
         match &mut self.staging {
             // SAFETY: the slot's range lies in the tensor and is leased exclusively.
             None => unsafe {
-                sys::ggml_backend_tensor_set(tensor, bytes.as_ptr().cast(), offset, bytes.len());
+                api::ggml_backend_tensor_set(tensor, bytes.as_ptr().cast(), offset, bytes.len());
             },
             Some(staging) => {
                 for (nth, piece) in bytes.chunks(STAGING_BYTES).enumerate() {
@@ -166,7 +167,7 @@ impl Staging {
     unsafe fn upload(
         &mut self,
         stream: &Stream,
-        tensor: *mut sys::ggml_tensor,
+        tensor: *mut api::ggml_tensor,
         offset: usize,
         bytes: &[u8],
     ) {
@@ -178,15 +179,15 @@ impl Staging {
         // SAFETY: the staged bytes stay until the event, or the synchronisation, has come.
         unsafe {
             let (data, len) = (staged.as_ptr().cast(), staged.len());
-            sys::ggml_backend_tensor_set_async(stream.raw(), tensor, data, offset, len);
-            sys::ggml_backend_event_record(event.raw.as_ptr(), stream.raw());
+            api::ggml_backend_tensor_set_async(stream.raw(), tensor, data, offset, len);
+            api::ggml_backend_event_record(event.raw.as_ptr(), stream.raw());
         }
         event.recorded = true;
     }
 }
 
 struct Event {
-    raw: NonNull<sys::ggml_backend_event>,
+    raw: NonNull<api::ggml_backend_event>,
     recorded: bool,
 }
 
@@ -196,7 +197,7 @@ unsafe impl Send for Event {}
 impl Event {
     fn new(device: &GpuDevice) -> Option<Self> {
         // SAFETY: the device is live and says that it has events.
-        let raw = NonNull::new(unsafe { sys::ggml_backend_event_new(device.raw()) })?;
+        let raw = NonNull::new(unsafe { api::ggml_backend_event_new(device.raw()) })?;
         Some(Self { raw, recorded: false })
     }
 
@@ -204,7 +205,7 @@ impl Event {
     fn wait(&mut self) {
         if std::mem::take(&mut self.recorded) {
             // SAFETY: the event is live and was recorded.
-            unsafe { sys::ggml_backend_event_synchronize(self.raw.as_ptr()) }
+            unsafe { api::ggml_backend_event_synchronize(self.raw.as_ptr()) }
         }
     }
 }
@@ -212,6 +213,6 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: made in `new`, freed once; every fill ends with a synchronisation.
-        unsafe { sys::ggml_backend_event_free(self.raw.as_ptr()) }
+        unsafe { api::ggml_backend_event_free(self.raw.as_ptr()) }
     }
 }

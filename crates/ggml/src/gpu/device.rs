@@ -1,10 +1,11 @@
 //! Devices that experts can live on. One device, one unit: several GPUs of different
 //! size are several units.
 
-use crate::cpu;
-use crate::devices::{DeviceInfo, DeviceType, device, devices};
-use crate::runtime::Runtime;
-use llama_cpp_sys_2 as sys;
+use crate::api;
+use crate::compute::cpu;
+use crate::compute::devices::{DeviceInfo, DeviceType, device, devices};
+use crate::compute::stream::Stream;
+use crate::seam::runtime::Runtime;
 use std::ptr::{NonNull, null};
 
 /// This part of the free memory stays free.
@@ -13,7 +14,7 @@ const MARGIN_SHARE: u64 = 16;
 /// A device, found by [`gpu_devices`]. Lives until the process ends.
 #[derive(Debug, Clone)]
 pub struct GpuDevice {
-    raw: NonNull<sys::ggml_backend_device>,
+    raw: NonNull<api::ggml_backend_device>,
     info: DeviceInfo,
 }
 
@@ -30,7 +31,7 @@ pub fn gpu_devices(runtime: &Runtime) -> Vec<GpuDevice> {
     let listed = devices(runtime).into_iter().enumerate().filter(|(_, info)| gpu(info));
     // SAFETY: the index is below the count, which only grows.
     let found = listed.filter_map(|(index, info)| unsafe {
-        NonNull::new(sys::ggml_backend_dev_get(index)).map(|raw| GpuDevice { raw, info })
+        NonNull::new(api::ggml_backend_dev_get(index)).map(|raw| GpuDevice { raw, info })
     });
     found.collect()
 }
@@ -69,19 +70,19 @@ impl GpuDevice {
         (free_bytes - free_bytes / MARGIN_SHARE).saturating_sub(reserved_bytes)
     }
 
-    pub(crate) fn raw(&self) -> sys::ggml_backend_dev_t {
+    pub(crate) fn raw(&self) -> api::ggml_backend_dev_t {
         self.raw.as_ptr()
     }
 
-    pub(crate) fn buffer_type(&self) -> sys::ggml_backend_buffer_type_t {
+    pub(crate) fn buffer_type(&self) -> api::ggml_backend_buffer_type_t {
         // SAFETY: the device is live.
-        unsafe { sys::ggml_backend_dev_buffer_type(self.raw()) }
+        unsafe { api::ggml_backend_dev_buffer_type(self.raw()) }
     }
 
     /// Memory of this process it copies from and to quickly, if it has such.
-    pub(crate) fn pinned_buffer_type(&self) -> Option<sys::ggml_backend_buffer_type_t> {
+    pub(crate) fn pinned_buffer_type(&self) -> Option<api::ggml_backend_buffer_type_t> {
         // SAFETY: the device is live.
-        let pinned = unsafe { sys::ggml_backend_dev_host_buffer_type(self.raw()) };
+        let pinned = unsafe { api::ggml_backend_dev_host_buffer_type(self.raw()) };
         (!pinned.is_null()).then_some(pinned)
     }
 
@@ -90,8 +91,8 @@ impl GpuDevice {
     pub(crate) fn copies_by_itself(&self) -> bool {
         // SAFETY: all-zero is valid, and ggml fills it in for a live device.
         let caps = unsafe {
-            let mut props: sys::ggml_backend_dev_props = std::mem::zeroed();
-            sys::ggml_backend_dev_get_props(self.raw(), &mut props);
+            let mut props: api::ggml_backend_dev_props = std::mem::zeroed();
+            api::ggml_backend_dev_get_props(self.raw(), &mut props);
             props.caps
         };
         // A GPU that shares our memory gains nothing from a copy on the way.
@@ -102,49 +103,19 @@ impl GpuDevice {
     ///
     /// # Safety
     /// `operation` and its sources must be live.
-    pub(crate) unsafe fn computes(&self, operation: *const sys::ggml_tensor) -> bool {
+    pub(crate) unsafe fn computes(&self, operation: *const api::ggml_tensor) -> bool {
         // SAFETY: by the caller.
-        unsafe { sys::ggml_backend_dev_supports_op(self.raw(), operation) }
+        unsafe { api::ggml_backend_dev_supports_op(self.raw(), operation) }
     }
 
     /// A stream of work on it.
     pub(crate) fn stream(&self) -> Option<Stream> {
         // SAFETY: the device is live; no parameters.
-        let raw = NonNull::new(unsafe { sys::ggml_backend_dev_init(self.raw(), null()) })?;
+        let stream = Stream::new(unsafe { api::ggml_backend_dev_init(self.raw(), null()) })?;
         if self.info.kind == DeviceType::Cpu {
             // SAFETY: the backend is the CPU's. One thread: others belong to the CPU unit.
-            unsafe { (cpu::procs().set_threads)(raw.as_ptr(), 1) };
+            unsafe { (cpu::procs().set_threads)(stream.raw(), 1) };
         }
-        Some(Stream(raw))
-    }
-}
-
-/// A ggml backend: work on one device in order.
-pub(crate) struct Stream(NonNull<sys::ggml_backend>);
-
-// SAFETY: a backend may be used from any thread, by one at a time; its owner is borrowed mutably.
-unsafe impl Send for Stream {}
-
-impl Stream {
-    /// Takes a backend that nobody else has; `None` for none.
-    pub(crate) fn new(raw: sys::ggml_backend_t) -> Option<Self> {
-        NonNull::new(raw).map(Self)
-    }
-
-    pub(crate) fn raw(&self) -> sys::ggml_backend_t {
-        self.0.as_ptr()
-    }
-
-    /// Waits for everything under way.
-    pub(crate) fn synchronise(&self) {
-        // SAFETY: the backend is live.
-        unsafe { sys::ggml_backend_synchronize(self.raw()) }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // SAFETY: made in `GpuDevice::stream`, freed once.
-        unsafe { sys::ggml_backend_free(self.raw()) }
+        Some(stream)
     }
 }

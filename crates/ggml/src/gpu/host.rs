@@ -2,7 +2,7 @@
 //! offers that, ordinary otherwise.
 
 use super::device::GpuDevice;
-use crate::tensors::Buffer;
+use crate::compute::tensors::Buffer;
 
 /// Bytes of this process; reached by one owner at a time.
 pub(crate) struct HostMemory {

@@ -1,14 +1,14 @@
 //! Where tasks run: a stream of one device, its workspace, and memory of this process for
 //! the rows on their way. Belongs to one compute thread.
 
-use super::device::Stream;
 use super::host::HostMemory;
-use super::task::Piece;
+use super::piece::Piece;
 use super::unit::{GpuUnit, Slots, UnitError};
-use crate::backend::{ComputeOutcome, outcome};
-use crate::graph::{Graph, MAX_NODES};
-use crate::tensors::Buffer;
-use llama_cpp_sys_2 as sys;
+use crate::api;
+use crate::compute::graph::{Graph, MAX_NODES};
+use crate::compute::outcome::ComputeOutcome;
+use crate::compute::stream::Stream;
+use crate::compute::tensors::Buffer;
 use std::sync::Arc;
 
 /// Runs the tasks of one unit, one after the other.
@@ -31,7 +31,7 @@ impl GpuUnit {
         let slots = &self.0;
         let stream = slots.device.stream().ok_or_else(|| slots.start_error())?;
         // SAFETY: buffer types live until the process ends.
-        let alignment = unsafe { sys::ggml_backend_buft_get_alignment(slots.device.buffer_type()) };
+        let alignment = unsafe { api::ggml_backend_buft_get_alignment(slots.device.buffer_type()) };
         // Each tensor begins at a multiple: an operation's result, the input, the ids.
         let bytes = slots.workspace_bytes + (MAX_NODES + 2) * alignment;
         // SAFETY: as above.
@@ -64,14 +64,14 @@ impl ComputeLane {
         let status = unsafe {
             let stream = self.stream.raw();
             let (from, len) = (input.as_ptr().cast(), input.len());
-            sys::ggml_backend_tensor_set_async(stream, parts.input_tensor, from, 0, len);
+            api::ggml_backend_tensor_set_async(stream, parts.input_tensor, from, 0, len);
             let (from, len) = (ids.as_ptr().cast(), ids.len());
-            sys::ggml_backend_tensor_set_async(stream, parts.ids_tensor, from, 0, len);
+            api::ggml_backend_tensor_set_async(stream, parts.ids_tensor, from, 0, len);
             self.graph.expand(parts.output_tensor);
-            let status = sys::ggml_backend_graph_compute_async(stream, self.graph.raw());
-            if status == sys::GGML_STATUS_SUCCESS {
+            let status = api::ggml_backend_graph_compute_async(stream, self.graph.raw());
+            if status == api::GGML_STATUS_SUCCESS {
                 let (to, len) = (output.as_mut_ptr().cast(), output.len());
-                sys::ggml_backend_tensor_get_async(stream, parts.output_tensor, to, 0, len);
+                api::ggml_backend_tensor_get_async(stream, parts.output_tensor, to, 0, len);
             }
             status
         };
@@ -79,7 +79,7 @@ impl ComputeLane {
         for (word, bytes) in parts.output.iter_mut().zip(output.as_chunks().0) {
             *word = f32::from_ne_bytes(*bytes);
         }
-        outcome(status)
+        ComputeOutcome::of(status)
     }
 
     /// Gives the piece's tensors their places in the workspace.
@@ -92,16 +92,16 @@ impl ComputeLane {
             // workspace has room for what a piece may hold, which ggml checks once more.
             let status = unsafe {
                 if tensor.view_src.is_null() {
-                    let status = sys::ggml_backend_tensor_alloc(self.workspace.raw(), tensor, next);
+                    let status = api::ggml_backend_tensor_alloc(self.workspace.raw(), tensor, next);
                     let ty = self.slots.device.buffer_type();
-                    let bytes = sys::ggml_backend_buft_get_alloc_size(ty, tensor);
+                    let bytes = api::ggml_backend_buft_get_alloc_size(ty, tensor);
                     next = next.byte_add(bytes.next_multiple_of(self.alignment));
                     status
                 } else {
-                    sys::ggml_backend_view_init(tensor)
+                    api::ggml_backend_view_init(tensor)
                 }
             };
-            debug_assert_eq!(status, sys::GGML_STATUS_SUCCESS);
+            debug_assert_eq!(status, api::GGML_STATUS_SUCCESS);
         }
     }
 }

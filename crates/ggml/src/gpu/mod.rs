@@ -19,27 +19,32 @@
 //! between are cloned from llama.cpp's graph. There is one read-back per computation.
 //!
 //! Modules, in reading order:
-//! * [`device`]: the devices, and the CPU as a stand-in.
+//! * `device`: the devices, and the CPU as a stand-in.
 //! * `shape`: what a slot holds, and how many fit.
-//! * [`unit`](mod@unit): the slots of one device and who has them.
+//! * `unit`: the slots of one device and who has them.
 //! * `host`: memory of this process that the device reaches quickly.
-//! * [`copy`]: expert bytes into slots; [`lane`]: where tasks run.
-//! * [`block`]: what units need of a block, copied; `template`: its operations.
-//! * [`task`]: some rows of it.
+//! * `copy`: expert bytes into slots; `lane`: where tasks run.
+//! * `block`: what units need of a block, copied; `template`: its operations.
+//! * `piece`: the rows of one computation; `task`: some rows of a block, in pieces;
+//!   `refused`: why a unit does not take them.
 
-pub mod block;
-pub mod copy;
-pub mod device;
+mod block;
+mod copy;
+pub(crate) mod device;
 mod host;
-pub mod lane;
+mod lane;
+mod piece;
+mod refused;
 mod shape;
-pub mod task;
+mod task;
 mod template;
-pub mod unit;
+mod unit;
 
 pub use block::GpuBlock;
 pub use copy::{CopyLane, FillError, FillReason};
 pub use device::{GpuDevice, gpu_devices};
 pub use lane::ComputeLane;
-pub use task::{GpuRow, GpuTask, Refused};
+pub use piece::GpuRow;
+pub use refused::Refused;
+pub use task::GpuTask;
 pub use unit::{GpuExpert, GpuLease, GpuOptions, GpuUnit, UnitError};

@@ -1,11 +1,11 @@
 //! A block's operations without the block: clones that point at one another and at
-//! placeholders, so that they can be made again for any number of rows, on any thread.
+//! placeholders, so that they can be built again for any number of rows, on any thread.
 
-use super::task::Refused;
-use crate::block::ExpertBlock;
-use crate::claim::is_view_op;
-use crate::clone::{Clones, PackedShape, Stands, set_packed_shape};
-use llama_cpp_sys_2 as sys;
+use super::refused::Refused;
+use crate::api;
+use crate::compute::clone::{Clones, PackedShape, Stands, set_packed_shape};
+use crate::seam::block::ExpertBlock;
+use crate::seam::claim::is_view_op;
 use motley_model::{Matrix, Part};
 
 /// What operations of the block read beside rows.
@@ -13,7 +13,7 @@ pub(crate) struct TemplatePart {
     pub(crate) matrix: Matrix,
     pub(crate) part: Part,
     /// As llama.cpp has it: type and size of a row.
-    pub(crate) ty: sys::ggml_type,
+    pub(crate) ty: api::ggml_type,
     pub(crate) row: i64,
     /// Rows of one expert's matrix; `None` where the tensor is one row per expert.
     pub(crate) rows: Option<i64>,
@@ -23,7 +23,7 @@ pub(crate) struct TemplatePart {
 pub(crate) struct Template {
     clones: Clones,
     /// The ids, then a stand-in per part; only their addresses count.
-    placeholders: Vec<sys::ggml_tensor>,
+    placeholders: Vec<api::ggml_tensor>,
     pub(crate) parts: Vec<TemplatePart>,
 }
 
@@ -52,13 +52,13 @@ impl Template {
     pub(crate) fn make(
         &self,
         rows: usize,
-        ids: *mut sys::ggml_tensor,
-        weights: &[*mut sys::ggml_tensor],
-    ) -> Box<[sys::ggml_tensor]> {
-        let mut made: Box<[_]> = self.clones.tensors().into();
-        let base = made.as_mut_ptr();
-        for index in 0..made.len() {
-            let mut tensor = made[index];
+        ids: *mut api::ggml_tensor,
+        weights: &[*mut api::ggml_tensor],
+    ) -> Box<[api::ggml_tensor]> {
+        let mut tensors: Box<[_]> = self.clones.tensors().into();
+        let base = tensors.as_mut_ptr();
+        for index in 0..tensors.len() {
+            let mut tensor = tensors[index];
             for source in tensor.src.iter_mut().filter(|source| !source.is_null()) {
                 *source = match self.place_of(*source) {
                     Place::Clone(index) => base.wrapping_add(index),
@@ -73,14 +73,14 @@ impl Template {
                 let Place::Clone(parent) = self.place_of(tensor.view_src) else {
                     unreachable!("views are of clones, which `Clones::build` checked");
                 };
-                let row = made[parent].nb[1];
+                let row = tensors[parent].nb[1];
                 tensor.view_src = base.wrapping_add(parent);
                 tensor.ne = [tensor.ne[0], 1, rows as i64, 1];
                 tensor.nb = [tensor.nb[0], row, row, row * rows];
             }
-            made[index] = tensor;
+            tensors[index] = tensor;
         }
-        made
+        tensors
     }
 
     /// Floats of a result row.
@@ -95,11 +95,11 @@ impl Template {
         owners.map(|tensor| tensor.nb[1]).sum::<usize>() + size_of::<i32>()
     }
 
-    fn place_of(&self, address: *const sys::ggml_tensor) -> Place {
-        let index = |tensors: &[sys::ggml_tensor]| {
+    fn place_of(&self, address: *const api::ggml_tensor) -> Place {
+        let index = |tensors: &[api::ggml_tensor]| {
             let range = tensors.as_ptr_range();
             let bytes = (address as usize).wrapping_sub(range.start as usize);
-            range.contains(&address).then_some(bytes / size_of::<sys::ggml_tensor>())
+            range.contains(&address).then_some(bytes / size_of::<api::ggml_tensor>())
         };
         match (index(self.clones.tensors()), index(&self.placeholders)) {
             (Some(index), _) => Place::Clone(index),
@@ -120,7 +120,7 @@ enum Place {
 /// The weights and side tensors of a block, as they are and as data.
 fn parts_of(
     block: &ExpertBlock<'_>,
-) -> Result<(Vec<*const sys::ggml_tensor>, Vec<TemplatePart>), Refused> {
+) -> Result<(Vec<*const api::ggml_tensor>, Vec<TemplatePart>), Refused> {
     let (mut originals, mut parts) = (Vec::new(), Vec::new());
     for weight in block.matrices() {
         let matrix = weight.matrix().ok_or(Refused::UnknownMatrix)?;
@@ -138,7 +138,7 @@ fn parts_of(
     Ok((originals, parts))
 }
 
-pub(crate) fn empty_tensor() -> sys::ggml_tensor {
+pub(crate) fn empty_tensor() -> api::ggml_tensor {
     // SAFETY: all-zero is a valid tensor: no sources, no buffer, operation NONE.
     unsafe { std::mem::zeroed() }
 }

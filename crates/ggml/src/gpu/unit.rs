@@ -3,8 +3,8 @@
 
 use super::device::GpuDevice;
 use super::shape::{ShapeClass, SlotPart, SlotShape, classes, slots_within, workspace_row_bytes};
-use crate::tensors::{Buffer, Tensors};
-use llama_cpp_sys_2 as sys;
+use crate::api;
+use crate::compute::tensors::{Buffer, Tensors};
 use motley_model::{ModelSpec, Part};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,15 +54,15 @@ pub enum UnitError {
     /// The device gave no memory.
     #[error("{device}: no memory for {bytes} bytes; give it a smaller budget")]
     Memory {
-        /// The device's name.
+        /// ggml's name of it (`CUDA0`).
         device: String,
-        /// How much was wanted.
+        /// Asked for, all tensors of a stack or a lane together.
         bytes: u64,
     },
     /// The device gave no stream of work.
     #[error("{device}: the device cannot be started")]
     Start {
-        /// The device's name.
+        /// ggml's name of it (`CUDA0`).
         device: String,
     },
 }
@@ -87,7 +87,7 @@ pub(crate) struct Slots {
 /// Slots of one shape in device tensors, one per part, `[row, rows, slots]`.
 pub(crate) struct Stack {
     pub(crate) shape: SlotShape,
-    pub(crate) tensors: Vec<*mut sys::ggml_tensor>,
+    pub(crate) tensors: Vec<*mut api::ggml_tensor>,
     slots: u32,
     free: Mutex<BTreeSet<u32>>,
     buffer: Buffer,
@@ -142,7 +142,7 @@ impl GpuUnit {
         Ok(Self(Arc::new(slots)))
     }
 
-    /// The device.
+    /// Where its slots lie.
     pub fn device(&self) -> &GpuDevice {
         &self.0.device
     }
@@ -208,10 +208,10 @@ impl Stack {
             let (row, rows, slots) = (part.row as i64, part.rows as i64, i64::from(slots));
             // `ADD_ID` wants its rows in a plain matrix.
             let dims = if part.part == Part::Bias { [row, slots, 1] } else { [row, rows, slots] };
-            let tensor = holder.tensor(part.ty.id() as sys::ggml_type, dims);
+            let tensor = holder.tensor(part.ty.id() as api::ggml_type, dims);
             // SAFETY: the tensor is live. A name keeps ggml from giving it one later,
             // when other threads look at it.
-            unsafe { sys::ggml_set_name(tensor, c"experts".as_ptr()) };
+            unsafe { api::ggml_set_name(tensor, c"experts".as_ptr()) };
             tensor
         });
         let tensors = tensors.collect();
@@ -292,7 +292,7 @@ fn stacks_of(
     options: &GpuOptions,
 ) -> Result<Vec<Stack>, UnitError> {
     // SAFETY: buffer types live until the process ends.
-    let device_limit = unsafe { sys::ggml_backend_buft_get_max_size(device.buffer_type()) } as u64;
+    let device_limit = unsafe { api::ggml_backend_buft_get_max_size(device.buffer_type()) } as u64;
     let largest = shape.parts.iter().map(|part| part.bytes).max().unwrap_or(1).max(1);
     let largest_bytes = device_limit.min(options.largest_tensor_bytes);
     let most = (largest_bytes / largest).clamp(1, STACK_SLOTS_MAX);
@@ -317,12 +317,12 @@ fn computed_slots(device: &GpuDevice, shape: &SlotShape, most: u64) -> u64 {
 /// Whether the device multiplies with a stack of `slots` such matrices.
 fn is_computed(device: &GpuDevice, part: &SlotPart, slots: u64) -> bool {
     let Some(holder) = Tensors::new(4) else { return false };
-    let ty = part.ty.id() as sys::ggml_type;
+    let ty = part.ty.id() as api::ggml_type;
     let stack = holder.tensor(ty, [part.row as i64, part.rows as i64, slots as i64]);
-    let row = holder.tensor(sys::GGML_TYPE_F32, [part.row as i64, 1, 1]);
-    let ids = holder.tensor(sys::GGML_TYPE_I32, [1, 1, 1]);
+    let row = holder.tensor(api::GGML_TYPE_F32, [part.row as i64, 1, 1]);
+    let ids = holder.tensor(api::GGML_TYPE_I32, [1, 1, 1]);
     // SAFETY: tensors of the holder, which is live; the shapes are those of a multiplication.
-    unsafe { device.computes(sys::ggml_mul_mat_id(holder.raw(), stack, row, ids)) }
+    unsafe { device.computes(api::ggml_mul_mat_id(holder.raw(), stack, row, ids)) }
 }
 
 /// Gives each layer all stacks of its shape, beginning with its own part of them.

@@ -1,0 +1,273 @@
+//! A llama.cpp context: the KV cache, the two thread pools and the executor that
+//! runs this context's expert blocks.
+
+use super::affinity::bind_this_thread;
+use super::batch::Batch;
+use super::log;
+use super::model::Model;
+use crate::compute::threadpool::Threadpool;
+use crate::seam::backend::{Binding, with_binding};
+use crate::seam::executor::{BlockError, BlockExecutor};
+use crate::seam::link::{BackendLink, SeamCounts};
+use llama_cpp_sys_2 as sys;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Shape of a context.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextOptions {
+    /// KV cache length in tokens, all sequences together.
+    pub context_tokens: u32,
+    /// Most tokens in one decode call; also the micro-batch.
+    pub batch_tokens: u32,
+    /// Most sequences at once.
+    pub sequences: u32,
+    /// One cache for all sequences, so that they can share cells; otherwise each has
+    /// its own equal part.
+    pub unified: bool,
+    /// Keep the KV cache in f32 and attention in its plain form: twice the memory,
+    /// for comparing with references. Otherwise llama.cpp's defaults (f16).
+    pub precise_attention: bool,
+}
+
+/// The two thread pools of a context (A5): switching needs no new KV cache.
+#[derive(Debug, Clone)]
+pub struct Pools {
+    /// For batches in which streams decode.
+    pub decode: Arc<Threadpool>,
+    /// For batches with rows of a prompt.
+    pub prefill: Arc<Threadpool>,
+}
+
+/// Which of the two pools computes a batch: whoever makes the batch knows what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolChoice {
+    /// The decode pool.
+    Decode,
+    /// The prefill pool.
+    Prefill,
+}
+
+impl PoolChoice {
+    /// The pool of a batch that only decodes, or of another.
+    pub fn of(decodes: bool) -> Self {
+        if decodes { Self::Decode } else { Self::Prefill }
+    }
+}
+
+/// Why a context was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "llama.cpp cannot make a context of {context_tokens} tokens (too little memory?): {reason}"
+)]
+pub struct ContextError {
+    /// Requested length.
+    pub context_tokens: u32,
+    /// llama.cpp's own words.
+    pub reason: String,
+}
+
+/// Why a batch was not decoded.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DecodeError {
+    /// The KV cache has no room for the batch.
+    #[error("the context is full; give a larger --context")]
+    NoRoom,
+    /// Cancelled through [`Context::cancel_flag`].
+    #[error("cancelled")]
+    Cancelled,
+    /// The executor could not run a block.
+    #[error("expert block failed: {0}")]
+    Executor(#[from] BlockError),
+    /// llama.cpp's own error code.
+    #[error("llama.cpp failed to decode (code {0})")]
+    Engine(i32),
+}
+
+/// One KV cache over a model, with all sequences in it.
+pub struct Context {
+    raw: NonNull<sys::llama_context>,
+    cancel: Arc<AtomicBool>,
+    link: Arc<BackendLink>,
+    pools: Pools,
+    /// The pool llama.cpp computes on.
+    attached: Option<PoolChoice>,
+    /// Pools that were in use before: backends hold the last one they computed with.
+    former: Vec<Arc<Threadpool>>,
+    model: Arc<Model>,
+}
+
+// SAFETY: a context may move between threads; all use is through `&mut self` or
+// reads of data only `&mut self` methods change.
+unsafe impl Send for Context {}
+
+impl Context {
+    /// Makes a context whose expert blocks run on `executor` (unused when the
+    /// seam is absent or the model is dense).
+    pub fn new(
+        model: Arc<Model>,
+        options: &ContextOptions,
+        pools: Pools,
+        executor: Box<dyn BlockExecutor>,
+    ) -> Result<Self, ContextError> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let link = Arc::new(BackendLink::default());
+        let params = params(options, &pools, &cancel);
+        log::take_errors();
+        let binding = Binding { executor, link: Arc::clone(&link) };
+        // SAFETY: the model is live; the cancel flag is kept alive by the context.
+        let raw =
+            with_binding(binding, || unsafe { sys::llama_init_from_model(model.raw(), params) });
+        let raw = NonNull::new(raw).ok_or_else(|| ContextError {
+            context_tokens: options.context_tokens,
+            reason: log::take_errors(),
+        })?;
+        Ok(Self { raw, cancel, link, pools, attached: None, former: Vec::new(), model })
+    }
+
+    /// Computes `batch` on the chosen pool; its logits are then at [`Context::logits`].
+    pub fn decode(&mut self, batch: &Batch, choice: PoolChoice) -> Result<(), DecodeError> {
+        self.attach(choice);
+        let pool = match choice {
+            PoolChoice::Decode => &self.pools.decode,
+            PoolChoice::Prefill => &self.pools.prefill,
+        };
+        self.link.pool.set(pool);
+        if !pool.cpus().is_empty() {
+            bind_this_thread(pool.cpus());
+        }
+        // SAFETY: the batch's arrays are live; the context is ours alone.
+        let code = unsafe { sys::llama_decode(self.raw.as_ptr(), batch.raw()) };
+        if code == 0 {
+            // SAFETY: as above; asynchronous backends finish here.
+            unsafe { sys::llama_synchronize(self.raw.as_ptr()) };
+            return Ok(());
+        }
+        Err(match (code, self.link.take_error()) {
+            (_, Some(error)) => DecodeError::Executor(error),
+            (1, None) => DecodeError::NoRoom,
+            (2, None) => DecodeError::Cancelled,
+            (code, None) => DecodeError::Engine(code),
+        })
+    }
+
+    /// Computes on other pools from the next batch on; the KV cache stays (A5).
+    pub fn set_pools(&mut self, pools: Pools) {
+        self.attached = None;
+        let before = std::mem::replace(&mut self.pools, pools);
+        for pool in [before.decode, before.prefill] {
+            if !self.former.iter().any(|kept| Arc::ptr_eq(kept, &pool)) {
+                self.former.push(pool);
+            }
+        }
+    }
+
+    /// llama.cpp takes one pool for batches of one token and another for larger ones; both are the
+    /// one that was chosen.
+    fn attach(&mut self, choice: PoolChoice) {
+        if self.attached == Some(choice) {
+            return;
+        }
+        let pool = match choice {
+            PoolChoice::Decode => &self.pools.decode,
+            PoolChoice::Prefill => &self.pools.prefill,
+        };
+        // SAFETY: the pools are kept alive by the context, and so are the former ones, which
+        // ggml's CPU backends pause when they meet the new.
+        unsafe {
+            let raw = self.raw.as_ptr();
+            sys::llama_attach_threadpool(raw, pool.raw(), pool.raw());
+            sys::llama_set_n_threads(raw, pool.threads() as i32, pool.threads() as i32);
+        }
+        self.attached = Some(choice);
+    }
+
+    /// Logits of the batch's token at `index` (it asked for them), `[vocab]`.
+    pub fn logits(&self, index: usize) -> Option<&[f32]> {
+        // SAFETY: llama.cpp checks the index and returns null when there are none;
+        // the row holds one float per vocabulary entry until the next decode.
+        unsafe {
+            let row = sys::llama_get_logits_ith(self.raw.as_ptr(), index as i32);
+            (!row.is_null()).then(|| std::slice::from_raw_parts(row, self.model.vocab_size()))
+        }
+    }
+
+    /// Drops `sequence`'s cache from `position` on; `false` when the memory kind
+    /// cannot be cut there.
+    pub fn truncate(&mut self, sequence: i32, position: i32) -> bool {
+        // SAFETY: the context and its memory are live.
+        unsafe {
+            let memory = sys::llama_get_memory(self.raw.as_ptr());
+            sys::llama_memory_seq_rm(memory, sequence, position, -1)
+        }
+    }
+
+    /// The first `tokens` positions of `from` belong to the empty `to` as well. Only
+    /// with [`ContextOptions::unified`].
+    pub fn copy_prefix(&mut self, from: i32, to: i32, tokens: i32) {
+        // SAFETY: the context and its memory are live.
+        unsafe {
+            let memory = sys::llama_get_memory(self.raw.as_ptr());
+            sys::llama_memory_seq_cp(memory, from, to, 0, tokens);
+        }
+    }
+
+    /// Empties the cache.
+    pub fn clear(&mut self) {
+        // SAFETY: the context and its memory are live.
+        unsafe { sys::llama_memory_clear(sys::llama_get_memory(self.raw.as_ptr()), false) }
+    }
+
+    /// Setting the flag ends a running decode with [`DecodeError::Cancelled`].
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancel)
+    }
+
+    /// What went through the seam so far.
+    pub fn seam_counts(&self) -> SeamCounts {
+        self.link.counts()
+    }
+
+    /// The model under this context.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: made once, freed once; pools, flag and model outlive this call.
+        unsafe { sys::llama_free(self.raw.as_ptr()) }
+    }
+}
+
+fn params(
+    options: &ContextOptions,
+    pools: &Pools,
+    cancel: &Arc<AtomicBool>,
+) -> sys::llama_context_params {
+    // SAFETY: the defaults are plain data.
+    let mut params = unsafe { sys::llama_context_default_params() };
+    params.n_ctx = options.context_tokens;
+    params.n_batch = options.batch_tokens;
+    params.n_ubatch = options.batch_tokens;
+    params.n_seq_max = options.sequences;
+    params.kv_unified = options.unified;
+    params.n_threads = pools.decode.threads() as i32;
+    params.n_threads_batch = pools.prefill.threads() as i32;
+    if options.precise_attention {
+        params.type_k = sys::GGML_TYPE_F32;
+        params.type_v = sys::GGML_TYPE_F32;
+        params.flash_attn_type = sys::LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    }
+    params.abort_callback = Some(is_cancelled);
+    params.abort_callback_data = Arc::as_ptr(cancel).cast_mut().cast();
+    params
+}
+
+unsafe extern "C" fn is_cancelled(flag: *mut c_void) -> bool {
+    // SAFETY: the flag is kept alive by the context that runs the graph.
+    unsafe { (*flag.cast::<AtomicBool>()).load(Relaxed) }
+}

@@ -1,0 +1,27 @@
+//! llama.cpp's own nouns as safe Rust: everything that needs llama.cpp itself and not only
+//! ggml. Calls it directly; holds no policy.
+//!
+//! Modules, in reading order:
+//! * `runtime`: starting it, once per process; `log`: its log.
+//! * `model`: loading; `vfile`: the virtual file it loads from.
+//! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
+//!   that decodes runs; `batch`: what is decoded.
+//! * `sampler`, `grammar`: how tokens are chosen.
+
+mod affinity;
+mod batch;
+mod context;
+mod grammar;
+mod log;
+mod model;
+mod runtime;
+mod sampler;
+mod vfile;
+
+pub use batch::{Batch, BatchToken};
+pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
+pub use grammar::{Grammar, GrammarError, schema_grammar};
+pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions, Weights};
+pub use runtime::SeamConflict;
+pub use sampler::{Sampler, SamplerStage};
+pub use vfile::{ReadCounts, VirtualFile};

@@ -1,0 +1,319 @@
+//! A model loaded by llama.cpp: its weights, where the routed experts' bytes live,
+//! and its vocabulary.
+
+use super::log;
+use super::vfile::{CStream, VirtualFile};
+use crate::gpu::device::GpuDevice;
+use crate::seam::device;
+use crate::seam::runtime::Runtime;
+use llama_cpp_sys_2 as sys;
+use std::ffi::{CStr, CString, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// Names of the stacked expert matrices, as llama.cpp's regular expressions have it.
+const ROUTED_MATRICES: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.weight$";
+/// Everything the operations of a block read: a bias on a GPU would draw its `ADD_ID` there and
+/// cut the block.
+const ROUTED_EXPERTS: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.";
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub enum Weights {
+    /// llama.cpp maps the file itself (and its other parts, when split).
+    Mapped(PathBuf),
+    /// llama.cpp reads a virtual file into memory of its own.
+    Read(VirtualFile),
+    /// As `Read`, with the routed experts in reserved address space, unread: an
+    /// executor fills them. The virtual file should skip their bytes.
+    Reserved(VirtualFile),
+}
+
+/// How llama.cpp holds the weights, and on which devices.
+#[derive(Debug, Clone)]
+pub struct ModelOptions {
+    /// Let llama.cpp rearrange weights for the CPU's matrix instructions: faster,
+    /// held in anonymous memory, last bits differ from the plain kernels.
+    pub repack: bool,
+    /// GPUs llama.cpp computes on. With none it keeps to the CPU; left to itself it would send
+    /// the dense work of prompts to any GPU it finds, whatever `gpu_layers` says.
+    pub gpus: Vec<LayerGpu>,
+    /// Layers whose dense part goes there.
+    pub gpu_layers: u32,
+    /// Their routed experts go there as well, for good: llama.cpp computes them and no
+    /// block comes to Motley. Otherwise experts stay in this process's memory, in their
+    /// plain form.
+    pub gpu_experts: bool,
+}
+
+/// A GPU of llama.cpp's, and its part of the layers.
+#[derive(Debug, Clone)]
+pub struct LayerGpu {
+    /// Where they are computed.
+    pub device: GpuDevice,
+    /// Its share of the layers, in proportion to the others'.
+    pub part: f32,
+}
+
+/// Why a model did not load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The path has a NUL byte.
+    #[error("{0:?} is not a path the engine can open")]
+    Path(PathBuf),
+    /// The virtual file could not be opened as a C stream.
+    #[error("cannot present the model as a stream: {0}")]
+    Stream(#[source] std::io::Error),
+    /// Experts can only be reserved when Motley's device is registered.
+    #[error("experts can only be left on disk with the seam registered")]
+    NoSeam,
+    /// llama.cpp refused; its own words.
+    #[error("llama.cpp cannot load the model: {0}")]
+    Engine(String),
+    /// The progress callback asked to stop.
+    #[error("loading was cancelled")]
+    Cancelled,
+}
+
+/// As llama.cpp wants them: one for every device there may be.
+fn parts(gpus: &[LayerGpu]) -> Vec<f32> {
+    // SAFETY: a constant of the build.
+    let most = unsafe { sys::llama_max_devices() }.max(gpus.len());
+    let mut parts: Vec<_> = gpus.iter().map(|gpu| gpu.part).collect();
+    parts.resize(most, 0.0);
+    parts
+}
+
+/// Called with the loaded fraction, 0 to 1; returning `false` stops the load.
+pub type LoadProgress<'a> = &'a mut dyn FnMut(f32) -> bool;
+
+/// A loaded model. Shared by its contexts through an `Arc`.
+#[derive(Debug)]
+pub struct Model {
+    raw: NonNull<sys::llama_model>,
+}
+
+// SAFETY: llama.cpp models are immutable after loading.
+unsafe impl Send for Model {}
+// SAFETY: as above; several contexts may read one model at once.
+unsafe impl Sync for Model {}
+
+impl Model {
+    /// Loads `weights`. The runtime decides whether expert blocks come to Motley.
+    pub fn load(
+        _: Runtime,
+        weights: Weights,
+        options: &ModelOptions,
+        progress: LoadProgress<'_>,
+    ) -> Result<Self, LoadError> {
+        let mut state = ProgressState { progress, cancelled: false };
+        // SAFETY: the defaults are plain data; `state` outlives the load calls below.
+        let mut params = unsafe { sys::llama_model_default_params() };
+        params.n_gpu_layers = i32::try_from(options.gpu_layers).unwrap_or(i32::MAX);
+        params.use_extra_bufts = options.repack;
+        params.progress_callback = Some(on_progress);
+        params.progress_callback_user_data = (&raw mut state).cast();
+        let mut gpus: Vec<_> = options.gpus.iter().map(|gpu| gpu.device.raw()).collect();
+        gpus.push(std::ptr::null_mut());
+        params.devices = gpus.as_mut_ptr();
+        let parts = parts(&options.gpus);
+        params.tensor_split = parts.as_ptr();
+        let overrides = expert_memory(&weights, options)?;
+        params.tensor_buft_overrides = overrides.as_ptr();
+        let raw = load_raw(weights, params)?;
+        match NonNull::new(raw) {
+            Some(raw) => Ok(Self { raw }),
+            None if state.cancelled => Err(LoadError::Cancelled),
+            None => Err(LoadError::Engine(log::take_errors())),
+        }
+    }
+
+    /// Text → tokens; `special` parses control tokens written out in the text,
+    /// `begin` adds the model's own beginning token if it has one.
+    pub fn tokenize(&self, text: &str, begin: bool, special: bool) -> Vec<i32> {
+        let len = i32::try_from(text.len()).expect("prompts are bounded far below 2 GiB");
+        let mut tokens = vec![0; text.len() + 2];
+        let fill = |tokens: &mut Vec<i32>| {
+            // SAFETY: pointers and lengths describe live buffers.
+            unsafe {
+                sys::llama_tokenize(
+                    self.vocab(),
+                    text.as_ptr().cast(),
+                    len,
+                    tokens.as_mut_ptr(),
+                    tokens.len() as i32,
+                    begin,
+                    special,
+                )
+            }
+        };
+        let mut count = fill(&mut tokens);
+        if count < 0 {
+            tokens.resize(count.unsigned_abs() as usize, 0);
+            count = fill(&mut tokens);
+        }
+        tokens.truncate(count.max(0) as usize);
+        tokens
+    }
+
+    /// The bytes of one token; not always whole UTF-8. Control tokens are empty
+    /// unless `special`.
+    pub fn token_bytes(&self, token: i32, special: bool) -> Vec<u8> {
+        let mut bytes = vec![0_u8; 32];
+        loop {
+            // SAFETY: the buffer is live and its length is passed.
+            let written = unsafe {
+                sys::llama_token_to_piece(
+                    self.vocab(),
+                    token,
+                    bytes.as_mut_ptr().cast(),
+                    bytes.len() as i32,
+                    0,
+                    special,
+                )
+            };
+            if let Ok(len) = usize::try_from(written) {
+                bytes.truncate(len);
+                return bytes;
+            }
+            bytes.resize(written.unsigned_abs() as usize, 0);
+        }
+    }
+
+    /// Number of tokens in the vocabulary.
+    pub fn vocab_size(&self) -> usize {
+        // SAFETY: the vocabulary lives as long as the model.
+        unsafe { sys::llama_vocab_n_tokens(self.vocab()) as usize }
+    }
+
+    /// Whether `token` ends a generation (end of text, end of turn).
+    pub fn is_end(&self, token: i32) -> bool {
+        // SAFETY: the vocabulary lives as long as the model.
+        unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
+    }
+
+    /// Whether the memory of a sequence can be cut and copied at any position; not so
+    /// with recurrent state.
+    pub fn keeps_every_position(&self) -> bool {
+        // SAFETY: the model is live.
+        unsafe {
+            !sys::llama_model_is_recurrent(self.raw()) && !sys::llama_model_is_hybrid(self.raw())
+        }
+    }
+
+    /// The model's chat template (Jinja), if it carries one.
+    pub fn chat_template(&self) -> Option<String> {
+        // SAFETY: the string, when there is one, lives as long as the model.
+        unsafe {
+            let text = sys::llama_model_chat_template(self.raw(), std::ptr::null());
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    }
+
+    /// Text of the beginning-of-text token, or empty.
+    pub fn begin_text(&self) -> String {
+        // SAFETY: the vocabulary lives as long as the model.
+        let token = unsafe { sys::llama_vocab_bos(self.vocab()) };
+        self.special_text(token)
+    }
+
+    /// Text of the end-of-text token, or empty.
+    pub fn end_text(&self) -> String {
+        // SAFETY: the vocabulary lives as long as the model.
+        let token = unsafe { sys::llama_vocab_eos(self.vocab()) };
+        self.special_text(token)
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::llama_model {
+        self.raw.as_ptr()
+    }
+
+    fn special_text(&self, token: i32) -> String {
+        if token < 0 {
+            return String::new();
+        }
+        String::from_utf8_lossy(&self.token_bytes(token, true)).into_owned()
+    }
+
+    pub(crate) fn vocab(&self) -> *const sys::llama_vocab {
+        // SAFETY: the model is live; so is its vocabulary.
+        unsafe { sys::llama_model_get_vocab(self.raw()) }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: loaded once, freed once; contexts hold the model alive.
+        unsafe { sys::llama_model_free(self.raw()) }
+    }
+}
+
+/// Which tensors of the experts go where; llama.cpp places the others. Ends with an empty one.
+fn expert_memory(
+    weights: &Weights,
+    options: &ModelOptions,
+) -> Result<Vec<sys::llama_model_tensor_buft_override>, LoadError> {
+    // The first that fits a tensor's name counts.
+    let mut overrides = Vec::new();
+    if matches!(weights, Weights::Reserved(_)) {
+        let reserved = device::reserved_buffer_type().ok_or(LoadError::NoSeam)?;
+        overrides.push(override_for(ROUTED_MATRICES.as_ptr(), reserved));
+    }
+    if options.gpu_layers > 0 && !options.gpu_experts {
+        // SAFETY: returns a static of ggml's.
+        let memory = unsafe { sys::ggml_backend_cpu_buffer_type() };
+        overrides.push(override_for(ROUTED_EXPERTS.as_ptr(), memory));
+    }
+    overrides.push(override_for(std::ptr::null(), std::ptr::null_mut()));
+    Ok(overrides)
+}
+
+fn load_raw(
+    weights: Weights,
+    params: sys::llama_model_params,
+) -> Result<*mut sys::llama_model, LoadError> {
+    log::take_errors();
+    match weights {
+        Weights::Mapped(path) => {
+            let path = c_path(&path)?;
+            // SAFETY: the path and everything `params` points at outlive the call.
+            Ok(unsafe { sys::llama_model_load_from_file(path.as_ptr(), params) })
+        }
+        Weights::Read(file) | Weights::Reserved(file) => load_stream(file, params),
+    }
+}
+
+fn load_stream(
+    file: VirtualFile,
+    mut params: sys::llama_model_params,
+) -> Result<*mut sys::llama_model, LoadError> {
+    params.load_mode = sys::LLAMA_LOAD_MODE_NONE;
+    let stream = CStream::open(file).map_err(LoadError::Stream)?;
+    // SAFETY: the stream is open for the whole call and not used afterwards.
+    Ok(unsafe { sys::llama_model_load_from_file_ptr(stream.raw().cast(), params) })
+}
+
+fn override_for(
+    pattern: *const std::ffi::c_char,
+    buft: sys::ggml_backend_buffer_type_t,
+) -> sys::llama_model_tensor_buft_override {
+    sys::llama_model_tensor_buft_override { pattern, buft }
+}
+
+fn c_path(path: &Path) -> Result<CString, LoadError> {
+    CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| LoadError::Path(path.into()))
+}
+
+struct ProgressState<'a> {
+    progress: LoadProgress<'a>,
+    cancelled: bool,
+}
+
+unsafe extern "C" fn on_progress(fraction: f32, user: *mut c_void) -> bool {
+    // SAFETY: `user` is the state on the loading thread's stack, and llama.cpp
+    // calls back on that thread.
+    let state = unsafe { &mut *user.cast::<ProgressState<'_>>() };
+    let go_on = (state.progress)(fraction);
+    state.cancelled |= !go_on;
+    go_on
+}

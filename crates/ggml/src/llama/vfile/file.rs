@@ -1,0 +1,141 @@
+//! The virtual file itself: where each of its bytes comes from, and what was read. Knows no
+//! C streams.
+
+use motley_model::gguf::{Piece, VirtualLayout};
+use std::ffi::{c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A model as one file, made of real files and a header of our own.
+#[derive(Debug)]
+pub struct VirtualFile {
+    layout: VirtualLayout,
+    files: Vec<File>,
+    /// By tensor index: whether its bytes are left out.
+    skipped: Vec<bool>,
+    position: u64,
+    counts: Arc<ReadCounts>,
+}
+
+/// What was read from the real files, and what was left out.
+#[derive(Debug, Default)]
+pub struct ReadCounts {
+    read: AtomicU64,
+    skipped: AtomicU64,
+}
+
+impl ReadCounts {
+    /// Tensor bytes read from disk.
+    pub fn read_bytes(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
+    /// Tensor bytes llama.cpp asked for and did not get.
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped.load(Relaxed)
+    }
+}
+
+impl VirtualFile {
+    /// `files` in the order the layout counts them; `skipped[tensor]` leaves a
+    /// tensor's bytes unread (missing entries are read).
+    pub fn new(layout: VirtualLayout, files: Vec<File>, skipped: Vec<bool>) -> Self {
+        Self { layout, files, skipped, position: 0, counts: Arc::default() }
+    }
+
+    /// Counters that outlive the file.
+    pub fn counts(&self) -> Arc<ReadCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Puts up to `len` bytes from the current position at `out` and moves on.
+    /// Bytes of skipped tensors count as delivered and leave `out` as it was.
+    ///
+    /// # Safety
+    /// `out` must be valid for writing `len` bytes.
+    pub(super) unsafe fn read(&mut self, out: *mut u8, len: usize) -> io::Result<usize> {
+        let piece = self.layout.piece_at(self.position);
+        let len = len.min(usize::try_from(piece.len()).unwrap_or(usize::MAX));
+        // SAFETY: every arm writes at most `len` bytes, and `out` has room (caller).
+        let delivered = unsafe {
+            match piece {
+                Piece::End => 0,
+                Piece::Header(bytes) => {
+                    out.copy_from_nonoverlapping(bytes.as_ptr(), len);
+                    len
+                }
+                Piece::Padding(_) => {
+                    out.write_bytes(0, len);
+                    len
+                }
+                Piece::Data { extent, .. } if self.is_skipped(extent.tensor) => {
+                    self.counts.skipped.fetch_add(len as u64, Relaxed);
+                    len
+                }
+                Piece::Data { extent, skip } => {
+                    let got = pread(&self.files[extent.file], out, len, extent.file_offset + skip)?;
+                    self.counts.read.fetch_add(got as u64, Relaxed);
+                    got
+                }
+            }
+        };
+        self.position += delivered as u64;
+        Ok(delivered)
+    }
+
+    /// Moves to `offset` from `origin` (start, here, end); the new position, or
+    /// `None` when it would be before the start.
+    pub(super) fn seek(&mut self, offset: i64, origin: libc::c_int) -> Option<u64> {
+        let base = match origin {
+            libc::SEEK_SET => 0,
+            libc::SEEK_CUR => self.position,
+            libc::SEEK_END => self.layout.len,
+            _ => return None,
+        };
+        self.position = base.checked_add_signed(offset)?;
+        Some(self.position)
+    }
+
+    fn is_skipped(&self, tensor: usize) -> bool {
+        self.skipped.get(tensor).copied().unwrap_or(false)
+    }
+}
+
+/// Dense weights are in memory now: a second copy in the page cache would count against the
+/// budget (M3).
+impl Drop for VirtualFile {
+    fn drop(&mut self) {
+        self.files.iter().for_each(motley_store::forget_cached);
+    }
+}
+
+/// The streams' way to end: frees the virtual file.
+#[cfg(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos"))]
+pub(super) unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    // SAFETY: the cookie is the box handed to `stream::open`; stdio closes once.
+    drop(unsafe { Box::from_raw(cookie.cast::<VirtualFile>()) });
+    0
+}
+
+/// `pread` until some bytes arrive; interruptions are retried.
+///
+/// # Safety
+/// `out` must be valid for writing `len` bytes.
+unsafe fn pread(file: &File, out: *mut u8, len: usize, offset: u64) -> io::Result<usize> {
+    loop {
+        // SAFETY: the descriptor is open for the life of `file`; `out` has room (caller).
+        let got = unsafe { libc::pread(file.as_raw_fd(), out.cast(), len, offset as libc::off_t) };
+        match usize::try_from(got) {
+            Ok(got) => return Ok(got),
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The routed-expert block as a typed value: what llama.cpp hands over per layer.
+//! Looks at tensors; does not compute.
+//!
+//! ```text
+//! hidden [n_embd, 1 or k, n_tokens] ─┬─ MUL_MAT_ID gate ─┐
+//! ids    [k, n_tokens]               └─ MUL_MAT_ID up   ─┴─ between ─ MUL_MAT_ID down ─ output [n_embd, k, n_tokens]
+//! ```
+//!
+//! `between` is whatever the architecture puts there (GLU variants, biases by
+//! `ADD_ID`, clamps, scales); it is carried along, never interpreted.
+
+use super::arena_weight::ArenaWeight;
+use super::claim;
+use crate::api;
+use motley_model::{MAX_LAYERS, Matrix, Part, Role};
+use std::ffi::CStr;
+use std::marker::PhantomData;
+
+/// A block has at most gate, up (or gate_up) and down.
+const MAX_MATRICES: usize = 3;
+
+/// One layer's routed experts over one micro-batch. Valid inside
+/// [`crate::BlockExecutor::execute`] only: the lifetime is that of the call.
+pub struct ExpertBlock<'g> {
+    graph: *mut api::ggml_cgraph,
+    layer: u32,
+    matmuls: [*mut api::ggml_tensor; MAX_MATRICES],
+    matmul_count: usize,
+    ids: *const api::ggml_tensor,
+    hidden: *const api::ggml_tensor,
+    output: *mut api::ggml_tensor,
+    call: PhantomData<&'g mut api::ggml_tensor>,
+}
+
+/// Why a split is not a block; shown by `motley run -v` next to the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotABlock {
+    /// No `MUL_MAT_ID`, or more than gate, up and down.
+    #[error("expected 2 or 3 expert matmuls, found {0}")]
+    MatmulCount(usize),
+    /// The matmuls disagree about which experts are routed.
+    #[error("the matmuls use different expert ids")]
+    MixedIds,
+    /// The entry matmuls read different hidden rows.
+    #[error("the entry matmuls read different inputs")]
+    MixedInputs,
+    /// The last node is not the down projection or its bias.
+    #[error("the split does not end with the down projection")]
+    OpenEnd,
+    /// A weight is not called `blk.N.…`.
+    #[error("a weight has no layer number in its name")]
+    NoLayer,
+}
+
+impl<'g> ExpertBlock<'g> {
+    /// Recognises a block in the nodes of one split.
+    ///
+    /// # Safety
+    /// `graph` and its tensors must stay live and untouched for `'g`.
+    pub(crate) unsafe fn parse(graph: *mut api::ggml_cgraph) -> Result<Self, NotABlock> {
+        let mut matmuls = [std::ptr::null_mut(); MAX_MATRICES];
+        let mut count = 0;
+        let mut last = std::ptr::null_mut();
+        // SAFETY: the caller vouches for the graph; nodes of a live graph are live.
+        unsafe {
+            for index in 0..api::ggml_graph_n_nodes(graph) {
+                let node = api::ggml_graph_node(graph, index);
+                if claim::is_view_op((*node).op) {
+                    continue;
+                }
+                last = node;
+                if (*node).op == api::GGML_OP_MUL_MAT_ID {
+                    if count < MAX_MATRICES {
+                        matmuls[count] = node;
+                    }
+                    count += 1;
+                }
+            }
+            if !(2..=MAX_MATRICES).contains(&count) {
+                return Err(NotABlock::MatmulCount(count));
+            }
+            check_shape(&matmuls[..count], last)?;
+            let first = matmuls[0];
+            Ok(Self {
+                graph,
+                layer: layer_of((*first).src[0]).ok_or(NotABlock::NoLayer)?,
+                matmuls,
+                matmul_count: count,
+                ids: (*first).src[2],
+                hidden: (*first).src[1],
+                output: last,
+                call: PhantomData,
+            })
+        }
+    }
+
+    /// Layer number, from the weights' name.
+    pub fn layer(&self) -> u32 {
+        self.layer
+    }
+
+    /// Tokens in this micro-batch.
+    pub fn tokens(&self) -> usize {
+        // SAFETY: `ids` is live for `'g`.
+        unsafe { (*self.ids).ne[1] as usize }
+    }
+
+    /// Experts per token (k).
+    pub fn slots(&self) -> usize {
+        // SAFETY: `ids` is live for `'g`.
+        unsafe { (*self.ids).ne[0] as usize }
+    }
+
+    /// Expert chosen for (`token`, `slot`).
+    pub fn expert(&self, token: usize, slot: usize) -> u32 {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: ids are I32 in host memory (the device accepts host activations
+        // only), computed before this split, and the indices are in range.
+        unsafe {
+            let base = (*self.ids).data.cast::<u8>();
+            let at = token * (*self.ids).nb[1] + slot * (*self.ids).nb[0];
+            base.add(at).cast::<i32>().read() as u32
+        }
+    }
+
+    /// Hidden row the experts of `token` read, `[n_embd]`. With weights applied
+    /// before the experts (llama4) rows differ by slot; `slot` selects.
+    pub fn hidden_row(&self, token: usize, slot: usize) -> &[f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: hidden is F32 in host memory, rows contiguous, indices in range;
+        // ne[1] is 1 (shared by all slots) or k.
+        unsafe {
+            let h = &*self.hidden;
+            let slot = if h.ne[1] == 1 { 0 } else { slot };
+            let row = h.data.cast::<u8>().add(token * h.nb[2] + slot * h.nb[1]);
+            std::slice::from_raw_parts(row.cast::<f32>(), h.ne[0] as usize)
+        }
+    }
+
+    /// The stacked matrices, in graph order; down is last.
+    pub fn matrices(&self) -> impl Iterator<Item = ExpertMatrix<'_>> {
+        self.matmuls[..self.matmul_count]
+            .iter()
+            // SAFETY: source 0 of a live MUL_MAT_ID is its live weight tensor.
+            .map(|&node| ExpertMatrix { tensor: unsafe { (*node).src[0] }, block: PhantomData })
+    }
+
+    /// Rows of the output, `[n_embd]` floats each, one per (token, slot).
+    pub fn output_rows(&self) -> usize {
+        // SAFETY: `output` is live for `'g`.
+        unsafe { ((*self.output).ne[1] * (*self.output).ne[2]) as usize }
+    }
+
+    /// Where the row of (`token`, `slot`) belongs, `[n_embd]`.
+    pub(crate) fn output_row_mut(&mut self, token: usize, slot: usize) -> &mut [f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: the output is F32 in host memory, `[n_embd, k, tokens]`, rows
+        // contiguous, indices in range, and the block is borrowed mutably.
+        unsafe {
+            let out = &*self.output;
+            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
+            std::slice::from_raw_parts_mut(row.cast::<f32>(), out.ne[0] as usize)
+        }
+    }
+
+    /// The row of (`token`, `slot`) as it is now, `[n_embd]`.
+    pub fn output_row(&self, token: usize, slot: usize) -> &[f32] {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: as `output_row_mut`, shared.
+        unsafe {
+            let out = &*self.output;
+            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
+            std::slice::from_raw_parts(row.cast::<f32>(), out.ne[0] as usize)
+        }
+    }
+
+    /// Writes the row of (`token`, `slot`), computed elsewhere.
+    ///
+    /// # Panics
+    /// When there is no such row or `row` is not `[n_embd]`.
+    pub fn write_row(&mut self, token: usize, slot: usize, row: &[f32]) {
+        self.output_row_mut(token, slot).copy_from_slice(row);
+    }
+
+    /// Writes zeros there: the expert adds nothing to this token.
+    pub fn drop_row(&mut self, token: usize, slot: usize) {
+        self.output_row_mut(token, slot).fill(0.0);
+    }
+
+    /// Points the matmuls at `weights` (in the order of [`ExpertBlock::matrices`])
+    /// and their ids; what they pointed at before.
+    pub(crate) fn exchange_weights(&mut self, weights: &mut [ArenaWeight]) -> SavedWeights {
+        let mut saved = [std::ptr::null_mut(); MAX_MATRICES];
+        let matmuls = &self.matmuls[..self.matmul_count];
+        for ((&node, weight), saved) in matmuls.iter().zip(weights).zip(&mut saved) {
+            // SAFETY: the nodes are live for `'g` and nothing else looks at them now.
+            unsafe {
+                *saved = std::mem::replace(&mut (*node).src[0], &mut weight.stack);
+                (*node).src[2] = &mut weight.ids;
+            }
+        }
+        SavedWeights(saved)
+    }
+
+    /// Undoes [`ExpertBlock::exchange_weights`].
+    pub(crate) fn restore_weights(&mut self, SavedWeights(saved): SavedWeights) {
+        for (&node, weight) in self.matmuls[..self.matmul_count].iter().zip(saved) {
+            // SAFETY: as `exchange_weights`.
+            unsafe {
+                (*node).src[0] = weight;
+                (*node).src[2] = self.ids.cast_mut();
+            }
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<*const api::ggml_tensor> {
+        // SAFETY: the graph is live for `'g`.
+        unsafe {
+            (0..api::ggml_graph_n_nodes(self.graph))
+                .map(|index| api::ggml_graph_node(self.graph, index).cast_const())
+                .collect()
+        }
+    }
+
+    /// Which matrix `node` multiplies with, if it is one of the matmuls.
+    pub(crate) fn matmul_index(&self, node: *const api::ggml_tensor) -> Option<usize> {
+        self.matmuls[..self.matmul_count].iter().position(|&matmul| std::ptr::eq(matmul, node))
+    }
+
+    /// Tensors by expert that operations beside the matmuls read (biases), with what the
+    /// model's names say they are.
+    pub(crate) fn side_tensors(&self) -> Vec<(*const api::ggml_tensor, Matrix, Part)> {
+        let side = |node: *const api::ggml_tensor| {
+            // SAFETY: nodes of a block and their sources are live; names are NUL-terminated.
+            unsafe {
+                if (*node).op != api::GGML_OP_ADD_ID {
+                    return None;
+                }
+                let tensor = (*node).src[1];
+                let name = CStr::from_ptr((*tensor).name.as_ptr()).to_str().ok()?;
+                match Role::of(name, MAX_LAYERS as u32) {
+                    Role::Routed { matrix, part, .. } => Some((tensor.cast_const(), matrix, part)),
+                    _ => None,
+                }
+            }
+        };
+        self.nodes().into_iter().filter_map(side).collect()
+    }
+
+    pub(crate) fn ids(&self) -> *const api::ggml_tensor {
+        self.ids
+    }
+
+    pub(crate) fn hidden(&self) -> *const api::ggml_tensor {
+        self.hidden
+    }
+
+    /// Whether the experts of one token read different rows (llama4).
+    pub(crate) fn hidden_differs_by_slot(&self) -> bool {
+        // SAFETY: `hidden` is live for `'g`.
+        unsafe { (*self.hidden).ne[1] != 1 }
+    }
+
+    /// Floats of a hidden row.
+    pub fn hidden_width(&self) -> usize {
+        // SAFETY: `hidden` is live for `'g`.
+        unsafe { (*self.hidden).ne[0] as usize }
+    }
+
+    /// The hidden rows of slot 0 as a plain matrix `[n_embd, tokens]`.
+    pub(crate) fn hidden_rows(&self) -> api::ggml_tensor {
+        // SAFETY: `hidden` is live for `'g`; a tensor is plain data.
+        let mut rows = unsafe { *self.hidden };
+        let stride = rows.nb[2];
+        rows.ne = [rows.ne[0], rows.ne[2], 1, 1];
+        rows.nb = [rows.nb[0], stride, stride * rows.ne[1] as usize, stride * rows.ne[1] as usize];
+        rows.op = api::GGML_OP_NONE;
+        rows.src.fill(std::ptr::null_mut());
+        rows.view_src = std::ptr::null_mut();
+        rows
+    }
+
+    pub(crate) fn graph(&self) -> *mut api::ggml_cgraph {
+        self.graph
+    }
+}
+
+/// What the matmuls of a block pointed at.
+pub(crate) struct SavedWeights([*mut api::ggml_tensor; MAX_MATRICES]);
+
+/// One stacked expert tensor `(n_expert, rows, row_bytes)` of a block.
+pub struct ExpertMatrix<'b> {
+    tensor: *mut api::ggml_tensor,
+    block: PhantomData<&'b ()>,
+}
+
+impl ExpertMatrix<'_> {
+    /// Gate, up, gate_up or down, from the tensor's name; `None` for chunk experts.
+    pub fn matrix(&self) -> Option<Matrix> {
+        match Role::of(self.name().to_str().ok()?, MAX_LAYERS as u32) {
+            Role::Routed { matrix, part: Part::Weight, .. } => Some(matrix),
+            _ => None,
+        }
+    }
+
+    /// The tensor's name in the GGUF.
+    pub fn name(&self) -> &CStr {
+        // SAFETY: ggml keeps `name` NUL-terminated; the tensor outlives the block.
+        unsafe { CStr::from_ptr((*self.tensor).name.as_ptr()) }
+    }
+
+    /// Bytes of one expert's matrix.
+    pub fn expert_bytes(&self) -> usize {
+        // SAFETY: the weight tensor is live as long as the model.
+        unsafe { (*self.tensor).nb[2] }
+    }
+}
+
+impl ExpertMatrix<'_> {
+    pub(crate) fn raw(&self) -> *const api::ggml_tensor {
+        self.tensor
+    }
+
+    pub(crate) fn tensor_copy(&self) -> api::ggml_tensor {
+        // SAFETY: the weight tensor is live as long as the model; a tensor is plain data.
+        unsafe { *self.tensor }
+    }
+}
+
+unsafe fn check_shape(
+    matmuls: &[*mut api::ggml_tensor],
+    last: *mut api::ggml_tensor,
+) -> Result<(), NotABlock> {
+    // SAFETY: nodes and their sources are live (caller).
+    unsafe {
+        let (down, entries) = matmuls.split_last().expect("two or three matmuls");
+        let ids = (*entries[0]).src[2];
+        let hidden = (*entries[0]).src[1];
+        if matmuls.iter().any(|&m| (*m).src[2] != ids) {
+            return Err(NotABlock::MixedIds);
+        }
+        if entries.iter().any(|&m| (*m).src[1] != hidden) {
+            return Err(NotABlock::MixedInputs);
+        }
+        let ends_with_down =
+            last == *down || ((*last).op == api::GGML_OP_ADD_ID && (*last).src[0] == *down);
+        if ends_with_down { Ok(()) } else { Err(NotABlock::OpenEnd) }
+    }
+}
+
+/// `blk.7.ffn_up_exps.weight` → 7.
+unsafe fn layer_of(weight: *const api::ggml_tensor) -> Option<u32> {
+    // SAFETY: the weight is live and its name NUL-terminated (caller).
+    let name = unsafe { CStr::from_ptr((*weight).name.as_ptr()) }.to_str().ok()?;
+    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+}

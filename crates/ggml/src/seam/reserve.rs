@@ -1,0 +1,154 @@
+//! A buffer type that holds expert weights as reserved address space: every tensor
+//! gets its place, no byte is read and no page is used until an executor fills it.
+//! Says nothing about when to fill; that is the executor's business.
+//!
+//! The type is *not* a host type, so llama.cpp neither maps the file into it nor
+//! lets another backend touch it; only Motley's device accepts it.
+
+use super::shelf;
+use crate::api;
+use crate::api::abi::{Buffer, BufferInterface, BufferType, BufferTypeInterface};
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+
+/// ggml's quantised kernels load whole vectors; this is the CPU buffer's own alignment.
+const ALIGNMENT_BYTES: usize = 64;
+
+/// Makes the buffer type; lives until the process ends, as ggml's do. Its device is
+/// the [`super::shelf`], which only the loader meets.
+pub(crate) fn buffer_type() -> *mut BufferType {
+    let device = shelf::new();
+    let buft = Box::into_raw(Box::new(BufferType {
+        iface: BufferTypeInterface {
+            get_name,
+            alloc_buffer,
+            alloc_buffer_n: None,
+            get_alignment,
+            get_max_size: None,
+            get_alloc_size: None,
+            get_alloc_size_n: None,
+            is_host: Some(is_host),
+        },
+        device,
+        context: null_mut(),
+    }));
+    // SAFETY: the shelf was just made and is not shared yet.
+    unsafe { shelf::set_buffer_type(device, buft) };
+    buft
+}
+
+/// Whether `buffer` is one of ours.
+///
+/// # Safety
+/// `buffer` is null or a live ggml buffer.
+pub(crate) unsafe fn owns(buffer: api::ggml_backend_buffer_t) -> bool {
+    // SAFETY: the caller vouches for the buffer; only the type's own function
+    // pointer is compared.
+    unsafe {
+        !buffer.is_null()
+            && std::ptr::fn_addr_eq(
+                (*(*buffer.cast::<Buffer>()).buft).iface.alloc_buffer,
+                alloc_buffer as unsafe extern "C" fn(*mut BufferType, usize) -> _,
+            )
+    }
+}
+
+unsafe extern "C" fn get_name(_: *mut BufferType) -> *const c_char {
+    c"MOTLEY_EXPERTS".as_ptr()
+}
+
+unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
+    ALIGNMENT_BYTES
+}
+
+unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
+    false
+}
+
+unsafe extern "C" fn alloc_buffer(
+    buft: *mut BufferType,
+    size: usize,
+) -> api::ggml_backend_buffer_t {
+    // SAFETY: an anonymous private mapping aliases nothing; NORESERVE keeps it
+    // from counting against memory until a page is written.
+    let base = unsafe {
+        libc::mmap(
+            null_mut(),
+            size.max(1),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return null_mut();
+    }
+    let iface = BufferInterface {
+        free_buffer: Some(free_buffer),
+        get_base: Some(get_base),
+        init_tensor: None,
+        memset_tensor: Some(memset_tensor),
+        set_tensor: Some(set_tensor),
+        get_tensor: Some(get_tensor),
+        set_tensor_2d: None,
+        get_tensor_2d: None,
+        cpy_tensor: None,
+        clear: Some(clear),
+        reset: None,
+    };
+    // SAFETY: `buft` is the live type ggml called us through; the buffer takes the
+    // mapping as its context and gives it back in `free_buffer`.
+    unsafe { api::ggml_backend_buffer_init(buft, iface, base, size) }
+}
+
+unsafe extern "C" fn free_buffer(buffer: *mut Buffer) {
+    // SAFETY: `context` and `size` are what `alloc_buffer` mapped.
+    unsafe { libc::munmap((*buffer).context, (*buffer).size.max(1)) };
+}
+
+unsafe extern "C" fn get_base(buffer: *mut Buffer) -> *mut c_void {
+    // SAFETY: ggml passes one of our live buffers.
+    unsafe { (*buffer).context }
+}
+
+/// The loader "sets" expert tensors from bytes the virtual file never produced.
+unsafe extern "C" fn set_tensor(
+    _: *mut Buffer,
+    _: *mut api::ggml_tensor,
+    _: *const c_void,
+    _: usize,
+    _: usize,
+) {
+}
+
+unsafe extern "C" fn memset_tensor(
+    _: *mut Buffer,
+    tensor: *mut api::ggml_tensor,
+    value: u8,
+    offset: usize,
+    size: usize,
+) {
+    // SAFETY: ggml checked offset and size against the tensor, which lies in the mapping.
+    unsafe { (*tensor).data.cast::<u8>().add(offset).write_bytes(value, size) }
+}
+
+unsafe extern "C" fn get_tensor(
+    _: *mut Buffer,
+    tensor: *const api::ggml_tensor,
+    data: *mut c_void,
+    offset: usize,
+    size: usize,
+) {
+    // SAFETY: as `memset_tensor`; `data` has room for `size` bytes.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            (*tensor).data.cast::<u8>().add(offset),
+            data.cast::<u8>(),
+            size,
+        );
+    }
+}
+
+/// Fresh anonymous pages are zero already; clearing would make them resident.
+unsafe extern "C" fn clear(_: *mut Buffer, _: u8) {}
