@@ -1,10 +1,10 @@
-//! What this process holds in memory. Not what its group or the machine holds.
+//! What this process, or another, holds in memory. Not what its group or the machine holds.
 
 use std::path::Path;
 
 use crate::files;
 
-/// Resident memory of this process by kind.
+/// Resident memory of a process by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelfMemory {
     /// Heap, stacks, arenas.
@@ -22,8 +22,23 @@ pub struct SelfMemory {
 /// From `/proc/self/status`, which costs microseconds; `smaps_rollup` walks every page table.
 /// The kernel counts per thread and may be off by a few hundred kB.
 pub fn read(root: &Path) -> Option<SelfMemory> {
-    let status = files::text(root, "proc/self/status")?;
-    let bytes = |key| files::keyed_kb(&status, key);
+    of_status(&files::text(root, "proc/self/status")?)
+}
+
+/// The same of another process; `None` when it has ended.
+pub fn of_process(root: &Path, id: u32) -> Option<SelfMemory> {
+    of_status(&files::text(root, &format!("proc/{id}/status"))?)
+}
+
+impl SelfMemory {
+    /// All that is resident, of every kind.
+    pub fn resident_bytes(&self) -> u64 {
+        self.anon_bytes + self.file_bytes + self.shared_bytes
+    }
+}
+
+fn of_status(status: &str) -> Option<SelfMemory> {
+    let bytes = |key| files::keyed_kb(status, key);
     Some(SelfMemory {
         anon_bytes: bytes("RssAnon")?,
         file_bytes: bytes("RssFile")?,
@@ -45,6 +60,10 @@ mod tests {
         let found = read(Tree::new(&[("proc/self/status", status)]).root()).unwrap();
         assert_eq!((found.anon_bytes, found.file_bytes), (4096, 2048));
         assert_eq!((found.shared_bytes, found.swap_bytes, found.peak_bytes), (1024, 0, 9216));
+        assert_eq!(found.resident_bytes(), 7 << 10);
+        let other = Tree::new(&[("proc/12/status", status)]);
+        assert_eq!(of_process(other.root(), 12), Some(found));
+        assert_eq!(of_process(other.root(), 13), None);
         assert_eq!(read(Tree::new(&[("proc/self/status", "VmRSS: 7 kB\n")]).root()), None);
     }
 
