@@ -192,8 +192,8 @@ mod tests {
     use motley_ggml::{
         Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions,
     };
+    use motley_testkit::synth::Arch;
     use std::sync::{Arc, Mutex};
-    use xtask::synth::Arch;
 
     #[test]
     fn the_highest_are_chosen() {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn routers_agree(arch: Arch) {
-        let Some(path) = xtask::fixtures::synthetic(arch) else { return };
+        let Some(path) = motley_testkit::fixtures::synthetic(arch) else { return };
         let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
         let options = EngineOptions { threads: Some(1), ..EngineOptions::default() };
         let engine = Engine::load(runtime, &path, &options, &mut |_| true).expect("it loads");

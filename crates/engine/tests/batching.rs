@@ -22,7 +22,7 @@ const PROMPTS: [&str; 6] = [
 
 /// SmolLM2 as a mixture of experts.
 fn engine() -> Option<Arc<Engine>> {
-    let model = xtask::fixtures::upcycled(16, 4)?;
+    let model = motley_testkit::fixtures::upcycled(16, 4)?;
     let options = EngineOptions { threads: Some(1), repack: false, ..EngineOptions::default() };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Some(Arc::new(Engine::load(runtime, &model, &options, &mut |_| true).expect("it loads")))

@@ -13,11 +13,11 @@ use motley_engine::{
 use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, SessionShape};
 use motley_sched::strategy::StrategyChoice;
+use motley_testkit::fixtures::{synthetic, trained};
+use motley_testkit::synth::Arch;
 use order::first_experts;
 use std::ops::ControlFlow;
 use std::path::Path;
-use xtask::fixtures::{synthetic, trained};
-use xtask::synth::Arch;
 
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,

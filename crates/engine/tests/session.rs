@@ -6,11 +6,11 @@ use motley_engine::{
 };
 use motley_ggml::DecodeError;
 use motley_plan::cores::{Aecs, Objective};
+use motley_testkit::synth::Arch;
 use std::ops::ControlFlow;
-use xtask::synth::Arch;
 
 fn engine() -> Option<Engine> {
-    let model = xtask::fixtures::synthetic(Arch::Qwen3moe)?;
+    let model = motley_testkit::fixtures::synthetic(Arch::Qwen3moe)?;
     let options = EngineOptions { threads: Some(1), ..EngineOptions::default() };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Some(Engine::load(runtime, &model, &options, &mut |_| true).expect("the model loads"))

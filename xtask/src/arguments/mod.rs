@@ -9,10 +9,10 @@ pub(crate) use load::{LoadArguments, SoakServeArguments};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use motley_model::gguf::GgmlType;
+use motley_testkit::synth::{Arch, Preset, Request};
+use motley_testkit::upcycle;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
-use xtask::synth::{Arch, Preset, Request};
-use xtask::upcycle;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]

@@ -5,7 +5,9 @@ use super::cage::Cage;
 use crate::load::{Target, ask, prompt};
 use crate::servers::{MotleyServe, Running, get};
 use anyhow::{Result, ensure};
+use motley_host::self_memory::{self, SelfMemory};
 use serde::Serialize;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -100,8 +102,10 @@ pub fn serve_soak(soak: &ServeSoak, tell: &mut dyn FnMut(&str)) -> Result<ServeS
     soaked.answers = counts.answers.load(Relaxed);
     soaked.tokens = counts.tokens.load(Relaxed);
     soaked.metrics = metrics(&server);
-    soaked.own_late_bytes = status_bytes(server.id(), "VmRSS:");
-    soaked.own_peak_bytes = status_bytes(server.id(), "VmHWM:");
+    if let Some(memory) = memory_of(&server) {
+        soaked.own_late_bytes = memory.resident_bytes();
+        soaked.own_peak_bytes = memory.peak_bytes;
+    }
     soaked.group_peak_bytes = cage.peak_bytes()?;
     soaked.killed = cage.killed();
     drop(server);
@@ -160,7 +164,7 @@ fn watch(
         if passed >= time || counts.over.load(Relaxed) {
             break;
         }
-        let own = status_bytes(server.id(), "VmRSS:");
+        let own = memory_of(server).map_or(0, |memory| memory.resident_bytes());
         if passed <= time / 10 || soaked.own_early_bytes == 0 {
             soaked.own_early_bytes = own;
         }
@@ -177,11 +181,9 @@ fn watch(
     Ok(())
 }
 
-/// A figure of `/proc/PID/status` in bytes; 0 when there is none.
-fn status_bytes(pid: u32, key: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(key));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+/// Memory of the server itself; nothing when it has ended.
+fn memory_of(server: &Running) -> Option<SelfMemory> {
+    self_memory::of_process(Path::new("/"), server.id())
 }
 
 fn metrics(server: &Running) -> Vec<String> {
@@ -204,11 +206,5 @@ mod tests {
         assert!(over.verdict().unwrap_err().to_string().contains("101 bytes"));
         assert!(ServeSoaked { killed: 1, ..well.clone() }.verdict().is_err());
         assert!(ServeSoaked { answers: 0, ..well }.verdict().is_err());
-    }
-
-    #[test]
-    fn memory_of_a_process_is_read() {
-        assert!(status_bytes(std::process::id(), "VmRSS:") > 1 << 20);
-        assert_eq!(status_bytes(u32::MAX, "VmRSS:"), 0);
     }
 }

@@ -8,6 +8,7 @@ use crate::servers::{Running, Start};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// Tokens of the question asked before a turn, so that no turn pays for waking up.
 const WARM_TOKENS: usize = 8;
@@ -128,8 +129,7 @@ fn cpu_seconds(running: &[Option<Running>], but: usize) -> f64 {
 
 /// Load average of the last minute; 0 where the system does not tell it.
 fn load_average() -> f64 {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+    motley_host::load::average(Path::new("/")).map_or(0.0, |load| load.one_min)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! `llama-server` program.
 
 use super::{Listens, Start, free_port};
-use crate::venv;
 use anyhow::Result;
+use motley_testkit::venv;
 use serde_json::json;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
