@@ -72,7 +72,7 @@ impl MemoryState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 6 kB\n");
 

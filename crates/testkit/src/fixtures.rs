@@ -53,7 +53,7 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     file.exists().then_some(file)
 }
 
-/// Python of the environment `name` with `packages`; made when it is not there. `None` without
+/// Python of the environment `name` with `packages`; installed if missing. `None` without
 /// Python or network.
 pub fn python(name: &str, packages: &[&str], imports: &str) -> Option<PathBuf> {
     match venv::python(name, packages, imports) {

@@ -8,12 +8,15 @@
 //! - [`gguf_source`]: headers and tokenizers of existing files.
 //! - [`output`]: files under construction and what is said of them.
 //! - [`cache`]: where models live.
+//! - `machine_tree`: a folder that stands for the root of a machine (Unix only: it has links).
 //! - [`venv`]: Python with packages from PyPI.
 #![forbid(unsafe_code)]
 
 pub mod cache;
 pub mod fixtures;
 pub mod gguf_source;
+#[cfg(unix)]
+pub mod machine_tree;
 pub mod output;
 pub mod smollm2;
 pub mod synth;

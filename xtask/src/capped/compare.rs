@@ -32,7 +32,7 @@ pub struct Comparison {
     pub decode: usize,
     /// Threads.
     pub threads: u32,
-    /// Whether the limit is also enforced; else only Motley is told of it, and the high-water
+    /// Whether the limit is also enforced; otherwise Motley alone knows it, and the high-water
     /// mark shows whether it kept to it.
     pub enforced: bool,
 }

@@ -19,7 +19,7 @@ pub struct Soak {
     pub motley: PathBuf,
     /// The model.
     pub model: PathBuf,
-    /// What Motley is told.
+    /// Budget given to Motley.
     pub budget_bytes: u64,
     /// Limit of the group that holds Motley and its neighbour.
     pub limit_bytes: u64,

@@ -26,13 +26,13 @@ pub struct CappedRun {
 /// One run as one line, for watching.
 pub(super) fn line(run: &CappedRun) -> String {
     let mib = |bytes: u64| bytes >> 20;
-    let told = match &run.failed {
+    let outcome = match &run.failed {
         Some(how) => format!("failed: {how}"),
         None => format!("prefill {:.2}/s, decode {:.2}/s", prefill(run), decode(run)),
     };
     let (budget, peak) = (mib(run.budget_bytes), mib(run.peak_bytes));
     let CappedRun { round, way, load, .. } = run;
-    format!("{budget} MiB, round {round}, {way}: {told}; peak {peak} MiB, load {load}")
+    format!("{budget} MiB, round {round}, {way}: {outcome}; peak {peak} MiB, load {load}")
 }
 
 /// Everything as a Markdown table.

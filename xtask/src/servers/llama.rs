@@ -22,7 +22,7 @@ pub enum Rival {
     Program(PathBuf),
 }
 
-/// What every rival is told.
+/// Settings that every rival gets.
 #[derive(Debug, Clone)]
 pub struct RivalServe<'a> {
     /// The model.

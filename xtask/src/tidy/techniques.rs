@@ -7,8 +7,11 @@ use std::collections::BTreeSet;
 const TABLE: &str = "docs/techniques.md";
 const GUIDES: [&str; 2] = [TABLE, "CONTRIBUTING.md"];
 
-/// The families of ids; a number of one or two digits follows.
+/// The families of ids; a number follows.
 const FAMILIES: [char; 6] = ['N', 'G', 'A', 'H', 'W', 'M'];
+
+/// Highest number an id may have; above, words such as A55 and H100 are names of hardware.
+const NUMBER_MAX: u32 = 19;
 
 /// Folders at the root that a guide may name something of.
 const FOLDERS: [&str; 4] = ["crates/", "docs/", "xtask/", "fuzz/"];
@@ -50,8 +53,8 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_id(word: &str) -> bool {
-    let number = word.strip_prefix(FAMILIES).unwrap_or_default();
-    matches!(number.len(), 1 | 2) && number.bytes().all(|byte| byte.is_ascii_digit())
+    let number = word.strip_prefix(FAMILIES).and_then(|number| number.parse::<u32>().ok());
+    number.is_some_and(|number| (1..=NUMBER_MAX).contains(&number))
 }
 
 /// Paths in code quotes of one guide that are neither a file nor a folder.

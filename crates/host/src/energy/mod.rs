@@ -97,7 +97,7 @@ impl Integral {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)

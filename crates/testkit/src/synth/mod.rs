@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 
 /// Writes the requested model to `out` (for shards: names after the manner of gguf-split).
 ///
-/// `progress` hears the total once, then how many bytes came in addition.
+/// `progress` gets the total once, then how many bytes were added.
 pub fn generate(
     request: &Request,
     tokenizer: &Tokenizer,

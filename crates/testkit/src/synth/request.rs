@@ -30,7 +30,7 @@ impl Request {
         Self { arch, shape, quant: arch.default_quant(), seed: 0, skew: 0.0, shards: 1 }
     }
 
-    /// File name that tells the request.
+    /// File name with the whole request.
     pub fn file_name(&self) -> String {
         let Shape { layers, hidden, ff, experts, topk, heads, kv_heads, head_dim } = self.shape;
         let mut name = format!(

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// Bytes copied at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The mixture in the cache folder, made when it is not there yet.
+/// The mixture in the cache folder, written if missing.
 pub fn ensure_cached(dense: &Path, request: &Request) -> Result<PathBuf> {
     let path = crate::cache::models_folder()?.join(request.file_name(dense));
     if !path.exists() {

@@ -19,7 +19,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// File name that tells the request and the dense model.
+    /// File name with the request and the dense model.
     pub fn file_name(&self, dense: &Path) -> String {
         let stem = dense.file_stem().unwrap_or_default().to_string_lossy();
         let Self { experts, topk, block, seed } = self;

