@@ -1,4 +1,4 @@
-//! The command `cargo xtask`: calls the library and tells a person what it did.
+//! The command `cargo xtask`: calls the library and prints what it did.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -10,14 +10,15 @@ use arguments::{
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use motley_testkit::gguf_source::Tokenizer;
+use motley_testkit::output::{Progress, WrittenModel};
+use motley_testkit::synth::file::first_path;
+use motley_testkit::{cache, smollm2, synth, upcycle};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use xtask::gguf_source::Tokenizer;
-use xtask::output::{Progress, Report};
 use xtask::servers::Running;
-use xtask::synth::file::first_path;
-use xtask::{cache, capped, load, smollm2, synth, tidy, upcycle, workspace_root};
+use xtask::{capped, load, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -41,6 +42,9 @@ fn run_tidy() -> Result<ExitCode> {
     for finding in &findings {
         println!("{finding}");
     }
+    for known in tidy::circles::exempt(&tree) {
+        println!("known: {known}");
+    }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -59,7 +63,7 @@ fn run_synth(arguments: &SynthArguments) -> Result<()> {
     };
     let path = first_path(&out, request.shards);
     if path.exists() && !arguments.force {
-        return tell_existing(&path);
+        return print_existing(&path);
     }
     let source = match &arguments.tokenizer {
         Some(path) => path.clone(),
@@ -67,13 +71,14 @@ fn run_synth(arguments: &SynthArguments) -> Result<()> {
     };
     let tokenizer = Tokenizer::read(&source)?;
     let bar = Bar::new();
-    let report = synth::generate(&request, &tokenizer, &out, &mut |word| bar.hear(word))?;
+    let written =
+        synth::generate(&request, &tokenizer, &out, &mut |progress| bar.update(progress))?;
     let synth::Shape { layers, experts, topk, .. } = request.shape;
     let what = format!(
         "{} {}: {layers} layers, {experts} experts (top-{topk})",
         request.arch, request.quant
     );
-    tell_written(&what, &report, bar.finish());
+    print_written(&what, &written, bar.finish());
     Ok(())
 }
 
@@ -88,12 +93,12 @@ fn run_upcycle(arguments: &UpcycleArguments) -> Result<()> {
         None => cache::models_folder()?.join(request.file_name(&dense)),
     };
     if out.exists() && !arguments.force {
-        return tell_existing(&out);
+        return print_existing(&out);
     }
     let bar = Bar::new();
-    let report = upcycle::upcycle(&dense, &request, &out, &mut |word| bar.hear(word))?;
+    let written = upcycle::upcycle(&dense, &request, &out, &mut |progress| bar.update(progress))?;
     let upcycle::Request { experts, topk, .. } = request;
-    tell_written(&format!("upcycled: {experts} experts (top-{topk})"), &report, bar.finish());
+    print_written(&format!("upcycled: {experts} experts (top-{topk})"), &written, bar.finish());
     Ok(())
 }
 
@@ -116,11 +121,11 @@ fn load_one(arguments: &LoadArguments) -> Result<usize> {
 
 fn load_rounds(arguments: &LoadArguments, target: &load::Target) -> Result<Vec<load::Figures>> {
     let mut rounds = Vec::new();
-    let tell = |line: &str| if arguments.json { eprintln!("{line}") } else { println!("{line}") };
-    tell(load::HEADER);
+    let print = |line: &str| if arguments.json { eprintln!("{line}") } else { println!("{line}") };
+    print(load::HEADER);
     for &streams in &arguments.streams {
         let figures = load::round(target, streams)?.figures();
-        tell(&figures.row());
+        print(&figures.row());
         rounds.push(figures);
     }
     Ok(rounds)
@@ -130,17 +135,17 @@ fn load_rounds(arguments: &LoadArguments, target: &load::Target) -> Result<Vec<l
 fn compare_servers(arguments: &LoadArguments) -> Result<usize> {
     let versus = arguments.versus()?;
     let names: Vec<String> = versus.contenders.iter().map(|one| one.name.clone()).collect();
-    let (turns, told) = load::versus(&versus, &mut tell_turn);
+    let (turns, said) = load::versus(&versus, &mut print_turn);
     let checked = if arguments.check { Some(check_exact(arguments)) } else { None };
     if arguments.json {
-        let mut report = load::report(&turns, &names, &told);
+        let mut report = load::report(&turns, &names, &said);
         report["exact"] = serde_json::to_value(
             checked.as_ref().map(|rounds| rounds.as_ref().map_err(|error| format!("{error:#}"))),
         )?;
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        for (name, told) in names.iter().zip(&told) {
-            println!("{name}: {told}");
+        for (name, said) in names.iter().zip(&said) {
+            println!("{name}: {said}");
         }
         println!("\n{}", load::table(&turns, &names));
     }
@@ -155,9 +160,9 @@ fn check_exact(arguments: &LoadArguments) -> Result<Vec<load::Figures>> {
     load_rounds(arguments, &arguments.target_at(&server.address))
 }
 
-fn tell_turn(turn: &load::Turn) {
+fn print_turn(turn: &load::Turn) {
     let load::Turn { server, round, streams, load, others_cpu_s, figures, failed } = turn;
-    let told = match (figures, failed) {
+    let outcome = match (figures, failed) {
         (Some(figures), _) => format!(
             "{:.1} tokens/s, first token {:.0} ms",
             figures.tokens_per_s, figures.ttft_ms_p50
@@ -165,7 +170,7 @@ fn tell_turn(turn: &load::Turn) {
         (None, why) => format!("failed: {}", why.as_deref().unwrap_or_default()),
     };
     eprintln!(
-        "round {round}, {streams} streams, {server}: {told} (load {load:.2}, others {others_cpu_s:.2} s)"
+        "round {round}, {streams} streams, {server}: {outcome} (load {load:.2}, others {others_cpu_s:.2} s)"
     );
 }
 
@@ -176,13 +181,13 @@ fn soak_serve(arguments: &SoakServeArguments) -> Result<()> {
 }
 
 /// One line for a person on stderr, the path alone on stdout.
-fn tell_written(what: &str, report: &Report, seconds: f64) {
-    let megabytes = report.bytes as f64 / 1e6;
+fn print_written(what: &str, written: &WrittenModel, seconds: f64) {
+    let megabytes = written.bytes as f64 / 1e6;
     eprintln!("{what}, {megabytes:.0} MB in {seconds:.1} s ({:.0} MB/s)", megabytes / seconds);
-    println!("{}", report.path.display());
+    println!("{}", written.path.display());
 }
 
-fn tell_existing(path: &Path) -> Result<()> {
+fn print_existing(path: &Path) -> Result<()> {
     eprintln!("already there (--force writes it anew)");
     println!("{}", path.display());
     Ok(())
@@ -195,7 +200,7 @@ struct Bar {
 }
 
 impl Bar {
-    #[expect(clippy::disallowed_methods, reason = "a command tells how long it took")]
+    #[expect(clippy::disallowed_methods, reason = "a command prints how long it took")]
     fn new() -> Self {
         let style = ProgressStyle::with_template(
             "{bar:40} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}",
@@ -204,8 +209,8 @@ impl Bar {
         Self { bar, start: Instant::now() }
     }
 
-    fn hear(&self, word: Progress) {
-        match word {
+    fn update(&self, progress: Progress) {
+        match progress {
             Progress::Total(bytes) => self.bar.set_length(bytes),
             Progress::More(bytes) => self.bar.inc(bytes),
         }

@@ -1,13 +1,10 @@
 //! What doctor says about whole machines, from the fixtures of `host`.
 
-#[path = "../../host/tests/support/mod.rs"]
-mod support;
-
 use std::path::Path;
 
 use expect_test::{Expect, expect};
 use motley_calibrate::doctor::{Build, Calibrated, DirectIo, Facts, Known, State, advise};
-use support::Tree;
+use motley_testkit::machine_tree::Tree;
 
 fn build(unused: &[&str]) -> Build {
     Build {

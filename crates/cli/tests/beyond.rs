@@ -3,12 +3,12 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use serde_json::json;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{BARE_PLAIN, SMALL, job, work, work_with_logits};
-use xtask::synth::Arch;
 
 #[test]
 fn every_policy_and_prefetcher_gives_the_same_logits() {

@@ -5,12 +5,12 @@
 
 mod support;
 
+use motley_testkit::synth::{Arch, Preset, Request};
 use serde_json::json;
 use std::path::Path;
 use support::{
     BARE, BARE_PLAIN, MAPPED, ON_DEMAND, REPACKED, SMALL, SMALLEST, Way, job, work_with_logits,
 };
-use xtask::synth::{Arch, Preset, Request};
 
 fn check_arch(arch: Arch) {
     let Some(model) = support::synth(arch) else { return };

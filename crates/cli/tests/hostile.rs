@@ -5,11 +5,11 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use support::server::{Server, continuation, count, post};
-use xtask::synth::Arch;
 
 /// Largest growth of resident memory between the middle and the end of a run.
 const GROWTH: f64 = 1.05;

@@ -4,9 +4,9 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use serde_json::Value;
 use support::motley;
-use xtask::synth::Arch;
 
 fn model() -> Option<String> {
     Some(support::synth(Arch::Olmoe)?.to_str().expect("UTF-8").to_owned())

@@ -3,9 +3,9 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use serde_json::Value;
 use support::motley;
-use xtask::synth::Arch;
 
 fn error_of(args: &[&str]) -> String {
     let output = motley(args);

@@ -6,10 +6,10 @@
 mod support;
 
 use motley_model::gguf::GgmlType;
+use motley_testkit::synth::{Arch, Preset, Request};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
-use xtask::synth::{Arch, Preset, Request};
 
 /// Largest difference of any logit between the device and the CPU.
 const MAX_LOGIT_DIFFERENCE: f64 = 1e-2;
@@ -21,7 +21,7 @@ struct Files {
 }
 
 fn files() -> Option<Files> {
-    if !xtask::fixtures::has_onnx_runtime() {
+    if !motley_testkit::fixtures::has_onnx_runtime() {
         return None;
     }
     Some(Files {

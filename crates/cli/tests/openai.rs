@@ -5,10 +5,10 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use std::path::Path;
 use std::process::Command;
 use support::server::{Server, count};
-use xtask::synth::Arch;
 
 /// Generations with a JSON schema, all of which must be valid.
 const GENERATIONS: usize = 100;

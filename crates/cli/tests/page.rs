@@ -3,10 +3,10 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::server::Server;
-use xtask::synth::Arch;
 
 #[test]
 fn the_page_chats_and_shows_its_experts() {
@@ -43,7 +43,7 @@ fn memory_for_half(model: &Path) -> u64 {
 fn browser() -> Option<(PathBuf, PathBuf)> {
     let known = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
     let browser = known.map(PathBuf::from).into_iter().find(|path| path.exists());
-    let folder = xtask::cache::models_folder().ok()?.with_file_name("playwright");
+    let folder = motley_testkit::cache::models_folder().ok()?.with_file_name("playwright");
     let module = folder.join("node_modules/playwright-core/index.mjs");
     if browser.is_some() && !module.exists() {
         let install = ["install", "--silent", "--prefix"];

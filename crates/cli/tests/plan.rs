@@ -3,8 +3,8 @@
 mod support;
 
 use motley_plan::{Plan, Regime};
+use motley_testkit::synth::Arch;
 use support::{motley, motley_in};
-use xtask::synth::Arch;
 
 fn text(args: &[&str]) -> String {
     let output = motley(args);

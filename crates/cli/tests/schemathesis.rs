@@ -3,10 +3,10 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use std::path::Path;
 use std::process::Command;
 use support::server::{Server, count};
-use xtask::synth::Arch;
 
 /// Requests made of each operation by chance, besides the systematic ones.
 const EXAMPLES: usize = 20;

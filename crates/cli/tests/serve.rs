@@ -5,12 +5,12 @@
 mod support;
 
 use motley_plan::budget::{Budget, SessionShape};
+use motley_testkit::synth::Arch;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 use support::server::{Server, continuation, count, post, split, streamed, until};
-use xtask::synth::Arch;
 
 const PROMPTS: [&str; 4] = [
     "1, 2, 3, 4, 5, 6,",

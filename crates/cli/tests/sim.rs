@@ -3,10 +3,10 @@
 
 mod support;
 
+use motley_testkit::synth::Arch;
 use serde_json::Value;
 use std::path::Path;
 use support::motley;
-use xtask::synth::Arch;
 
 /// A simulation that takes no time.
 const SMALL: [&str; 7] =

@@ -22,7 +22,7 @@ const PROMPTS: [&str; 6] = [
 
 /// SmolLM2 as a mixture of experts.
 fn engine() -> Option<Arc<Engine>> {
-    let model = xtask::fixtures::upcycled(16, 4)?;
+    let model = motley_testkit::fixtures::upcycled(16, 4)?;
     let options = EngineOptions {
         threads: ThreadSets::both(ThreadSet::anywhere(1)),
         repack: false,

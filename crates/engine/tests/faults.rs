@@ -6,9 +6,9 @@ use motley_engine::{
     SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
 use motley_plan::budget::Budget;
+use motley_testkit::fixtures::synthetic;
+use motley_testkit::synth::Arch;
 use std::path::{Path, PathBuf};
-use xtask::fixtures::synthetic;
-use xtask::synth::Arch;
 
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,

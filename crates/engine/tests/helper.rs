@@ -5,10 +5,10 @@ use motley_engine::blocks::helper::BlockHelper;
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::Phase;
+use motley_testkit::fixtures::synthetic;
+use motley_testkit::synth::Arch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use xtask::fixtures::synthetic;
-use xtask::synth::Arch;
 
 /// Computes even rows, then odd ones.
 struct Halves(Arc<AtomicU64>);

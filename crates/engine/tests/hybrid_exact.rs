@@ -16,11 +16,11 @@ use motley_plan::budget::{Budget, SessionShape};
 use motley_sched::Named;
 use motley_sched::Rules;
 use motley_sched::strategy::StrategyChoice;
+use motley_testkit::fixtures::{synthetic, trained};
+use motley_testkit::synth::Arch;
 use order::first_experts;
 use std::ops::ControlFlow;
 use std::path::Path;
-use xtask::fixtures::{synthetic, trained};
-use xtask::synth::Arch;
 
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,

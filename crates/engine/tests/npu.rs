@@ -6,9 +6,9 @@
 use motley_engine::blocks::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_model::gguf::GgmlType;
+use motley_testkit::fixtures::{has_onnx_runtime, synthetic_of, trained};
+use motley_testkit::synth::{Arch, Preset, Request};
 use std::path::{Path, PathBuf};
-use xtask::fixtures::{has_onnx_runtime, synthetic_of, trained};
-use xtask::synth::{Arch, Preset, Request};
 
 /// Largest difference of any logit, f32 graphs against ggml's kernels.
 const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;

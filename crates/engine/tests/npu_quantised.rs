@@ -10,10 +10,10 @@ mod support;
 use motley_engine::blocks::npu::{NpuOptions, NpuOverflow, even_profile};
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_model::gguf::{GgmlType, TensorInfo};
+use motley_testkit::fixtures::{has_onnx_runtime, synthetic, trained};
+use motley_testkit::synth::Arch;
 use std::path::Path;
 use support::as_floats;
-use xtask::fixtures::{has_onnx_runtime, synthetic, trained};
-use xtask::synth::Arch;
 
 /// Largest difference of any logit between the graphs and the float computation.
 const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;

@@ -1,16 +1,16 @@
 //! Sessions on a real (small) model: cutting back, cancelling, running out of room.
 
 use motley_engine::{
-    Engine, EngineOptions, Finish, Generation, MachineCores, Runtime, Sampling, Seam, Session,
-    SessionError, SessionOptions, ThreadSet, ThreadSets, tune,
+    Engine, EngineOptions, Finish, Generation, Runtime, Sampling, Seam, Session, SessionError,
+    SessionOptions, ThreadSet, ThreadSets, tune,
 };
 use motley_ggml::DecodeError;
 use motley_plan::cores::{Aecs, Objective};
+use motley_testkit::synth::Arch;
 use std::ops::ControlFlow;
-use xtask::synth::Arch;
 
 fn engine() -> Option<Engine> {
-    let model = xtask::fixtures::synthetic(Arch::Qwen3moe)?;
+    let model = motley_testkit::fixtures::synthetic(Arch::Qwen3moe)?;
     let options = EngineOptions {
         threads: ThreadSets::both(ThreadSet::anywhere(1)),
         ..EngineOptions::default()
@@ -64,7 +64,7 @@ fn tuning_measures_each_choice_and_leaves_the_session_where_it_was() {
     let mut session = session(&engine, 256);
     session.prefill(&engine.tokenize("The quick brown fox")).unwrap();
     let before = session.len();
-    let cores = MachineCores::read();
+    let cores = motley_engine::threads::cores::machine_cores();
     let mut search = Aecs::new(cores.pool.clone(), None, Objective::default());
     let mut told = 0;
     let tuned = tune(&mut session, &cores, &mut search, &mut |_, _| told += 1).unwrap().unwrap();

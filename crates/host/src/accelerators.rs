@@ -149,7 +149,7 @@ fn driver_vendor(driver: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     fn shown(tree: &Tree) -> Vec<String> {
         let line = |a: Accelerator| {

@@ -169,7 +169,7 @@ pub(crate) fn unescape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const V2_MOUNT: &str = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 

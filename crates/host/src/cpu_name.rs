@@ -83,7 +83,7 @@ fn core_name(implementer: u32, part: u32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
     fn arm_cores_are_named_by_their_parts() {

@@ -51,7 +51,7 @@ fn transparent(text: &str) -> Option<Transparent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
     fn the_setting_in_brackets_counts() {

@@ -10,7 +10,7 @@
 //! * [`cgroup`]: the control groups that limit this process.
 //! * [`pressure`]: how long tasks waited for memory (PSI).
 //! * [`refaults`]: pages that were dropped and read again.
-//! * [`self_memory`]: what this process holds itself.
+//! * [`process_memory`]: what one process holds.
 //! * [`huge_pages`]: whether memory can be mapped in big pieces.
 //! * [`topology`]: cores, clusters, caches, memory nodes; [`cpu_name`]: what they are called.
 //! * [`load`]: how busy the machine is.
@@ -34,11 +34,7 @@ pub mod load;
 pub mod memory;
 pub mod power;
 pub mod pressure;
+pub mod process_memory;
 pub mod refaults;
-pub mod self_memory;
 mod system;
 pub mod topology;
-
-#[cfg(test)]
-#[path = "../tests/support/mod.rs"]
-mod support;

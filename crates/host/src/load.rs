@@ -37,16 +37,17 @@ pub struct Ticks {
 
 /// Reads `/proc/loadavg`.
 pub fn average(root: &Path) -> Option<LoadAverage> {
-    if let Some(average) = system::load_average() {
-        return Some(average);
-    }
-    let text = files::text(root, "proc/loadavg")?;
-    let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
-    Some(LoadAverage {
-        one_min: numbers.next()?,
-        five_min: numbers.next()?,
-        fifteen_min: numbers.next()?,
-    })
+    let [one_min, five_min, fifteen_min] = match system::load_average() {
+        Some(average) => average,
+        None => average_of(&files::text(root, "proc/loadavg")?)?,
+    };
+    Some(LoadAverage { one_min, five_min, fifteen_min })
+}
+
+/// The first three numbers of `/proc/loadavg`.
+fn average_of(text: &str) -> Option<[f64; 3]> {
+    let numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
+    numbers.take(3).collect::<Vec<f64>>().try_into().ok()
 }
 
 /// Reads `/proc/stat`.
@@ -84,7 +85,7 @@ impl Ticks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
     fn averages_of_the_kernel() {

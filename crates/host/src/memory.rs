@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::system::SystemMemory;
 use crate::{cgroup, files, system};
 
 /// Memory of the machine and the limits on this process at one moment.
@@ -35,8 +36,8 @@ pub enum MemoryError {
 
 /// Reads `/proc/meminfo` and the control groups below `root`.
 pub fn read(root: &Path) -> Result<MemoryState, MemoryError> {
-    if let Some(state) = system::memory() {
-        return Ok(state);
+    if let Some(SystemMemory { total_bytes, available_bytes }) = system::memory() {
+        return Ok(MemoryState::without_limits(total_bytes, available_bytes));
     }
     let meminfo = files::text(root, "proc/meminfo").unwrap_or_default();
     let bytes = |key| files::keyed_kb(&meminfo, key);
@@ -46,22 +47,32 @@ pub fn read(root: &Path) -> Result<MemoryState, MemoryError> {
     };
     let groups = cgroup::memory_groups(root);
     let limits = groups.map(|groups| groups.limits(total_bytes)).unwrap_or_default();
-    let tightest = limits.iter().min_by_key(|limit| limit.limit_bytes);
+    let mut state = MemoryState::without_limits(total_bytes, available_bytes);
+    if let Some(tightest) = limits.iter().min_by_key(|limit| limit.limit_bytes) {
+        state.limit_bytes = Some(tightest.limit_bytes);
+        state.used_bytes = tightest.used_bytes;
+    }
     let room = limits.iter().map(cgroup::Limit::room_bytes).min();
-    Ok(MemoryState {
-        total_bytes,
-        available_bytes,
-        limit_bytes: tightest.map(|limit| limit.limit_bytes),
-        used_bytes: tightest
-            .map_or(total_bytes.saturating_sub(available_bytes), |limit| limit.used_bytes),
-        room_bytes: room.unwrap_or(u64::MAX).min(available_bytes),
-    })
+    state.room_bytes = room.unwrap_or(u64::MAX).min(available_bytes);
+    Ok(state)
+}
+
+impl MemoryState {
+    fn without_limits(total_bytes: u64, available_bytes: u64) -> Self {
+        Self {
+            total_bytes,
+            available_bytes,
+            limit_bytes: None,
+            used_bytes: total_bytes.saturating_sub(available_bytes),
+            room_bytes: available_bytes,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 6 kB\n");
 

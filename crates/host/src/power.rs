@@ -52,7 +52,7 @@ pub(crate) fn is_discharging(battery: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
     fn a_battery_counts_while_it_is_emptied() {

@@ -59,7 +59,7 @@ fn field<T: std::str::FromStr>(line: &str, key: &str) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const MACHINE: &str = "some avg10=1.50 avg60=0.00 avg300=0.00 total=27590986\n\
                            full avg10=0.25 avg60=0.00 avg300=0.00 total=24339485\n";

@@ -26,7 +26,7 @@ fn sum(text: &str, prefix: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 6 kB\n");
     const VMSTAT: (&str, &str) =

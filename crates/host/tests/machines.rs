@@ -1,8 +1,6 @@
 //! Whole machines as folders of files: what every reader says about each. The phones must come
 //! out as the machine files of the same name describe them (A7).
 
-mod support;
-
 use std::path::Path;
 
 use expect_test::{Expect, expect};
@@ -13,7 +11,7 @@ use motley_host::{
     accelerators, cpu_name, disk, energy, huge_pages, load, memory, power, pressure, refaults,
     topology,
 };
-use support::Tree;
+use motley_testkit::machine_tree::Tree;
 
 /// The iPhones of A7 have no such files; their machine files stand alone.
 const PHONES: [&str; 5] =

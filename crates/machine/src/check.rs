@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::load::{MAX_ITEMS, MachineError};
+use crate::error::{MAX_ITEMS, MachineError};
 use crate::spec::{Device, Machine};
 
 pub(crate) fn check(machine: &Machine, origin: &str) -> Result<(), MachineError> {

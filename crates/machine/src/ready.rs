@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::load::{MachineError, read_file};
+use crate::error::MachineError;
+use crate::load::read_file;
 use crate::spec::Machine;
 
 /// Names of all shipped machines, in the order of listings.

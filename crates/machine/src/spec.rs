@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// Format version of the file; see [`crate::load::FORMAT_VERSION`].
+    /// Format version of the file; see [`crate::error::FORMAT_VERSION`].
     pub version: u32,
     /// Name by which commands find it.
     pub name: String,

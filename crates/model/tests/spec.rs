@@ -4,11 +4,12 @@ mod common;
 
 use std::fs;
 
-use common::{EXPERTS, HIDDEN, LAYERS, Synth, WIDTH, shared_data};
+use common::{EXPERTS, HIDDEN, LAYERS, Synth, WIDTH};
 use motley_model::gguf::GgmlType::{self, F32, MXFP4, Q4_0, Q8_0};
 use motley_model::{
     Gating, Groups, Matrix, ModelError, ModelSpec, OpenError, Part, Role, Sizes, SpecError, Summary,
 };
+use motley_testkit::fixtures::shared;
 
 fn spec(synth: &Synth) -> Result<ModelSpec, SpecError> {
     ModelSpec::from_headers(&[synth.header()])
@@ -245,7 +246,7 @@ fn broken_splits_say_what_is_wrong() {
 fn the_trained_model_reads_as_its_card_says() {
     for (file, routed) in [("f16", GgmlType::F16), ("q8_0", Q8_0), ("q4_k_m", GgmlType::Q4_K)] {
         let name = format!("tiny-wiki-moe/tiny-wiki-moe-{file}.gguf");
-        let Some(path) = shared_data(&name) else { return };
+        let Some(path) = shared(&name) else { return };
         let (spec, files) = ModelSpec::open(&path).unwrap();
         assert_eq!(spec.architecture, "qwen3moe");
         assert_eq!((spec.shape.layers, spec.shape.hidden), (6, 256));

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
 
 use motley_sim::fit::{fit, make};
 use motley_sim::report::{ReportInput, cache_policy_report};
 use motley_sim::synth::SynthParams;
+use motley_testkit::fixtures::shared;
 use motley_trace::Trace;
 use motley_trace::import::bigmoe::BigmoeReader;
 
@@ -47,14 +47,8 @@ fn the_report_names_every_trace_and_shows_every_chart() {
 
 #[test]
 fn made_routing_comes_close_to_a_recorded_trace() {
-    let shared = std::env::var_os("MOTLEY_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let path = shared.join("data/routing_traces/bigmoe-gptoss.route.csv");
-    let Ok(file) = File::open(&path) else {
-        println!("passed over: no {}", path.display());
-        return;
-    };
+    let Some(path) = shared("routing_traces/bigmoe-gptoss.route.csv") else { return };
+    let file = File::open(path).expect("a trace");
     let mut reader = BigmoeReader::new(BufReader::new(file)).expect("preamble");
     let fit = fit(&Trace::collect(&mut reader).expect("rows"), 1).expect("valid header");
     let (real, made) = (fit.recorded, fit.made);

@@ -2,23 +2,16 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use motley_testkit::fixtures::shared;
 use motley_trace::import::bigmoe::BigmoeReader;
 use motley_trace::import::waste::{WasteModel, WasteReader};
 use motley_trace::{Phase, Summary, Trace, TraceReader, TraceWriter};
 
 /// The folder of real traces, or `None` with a word about it.
 fn traces() -> Option<PathBuf> {
-    let shared = std::env::var_os("MOTLEY_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let folder = shared.join("data/routing_traces");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("passed over: no {}", folder.display());
-    None
+    shared("routing_traces")
 }
 
 fn open(path: PathBuf) -> BufReader<File> {

@@ -154,7 +154,7 @@ impl LoadArguments {
 pub(crate) struct SoakServeArguments {
     /// GGUF file
     model: PathBuf,
-    /// What Motley is told, in GiB
+    /// Budget given to Motley, in GiB
     #[arg(long)]
     memory: f64,
     /// Limit of the control group, in GiB [default: as --memory]

@@ -9,10 +9,10 @@ pub(crate) use load::{LoadArguments, SoakServeArguments};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 use motley_model::gguf::GgmlType;
+use motley_testkit::synth::{Arch, Preset, Request};
+use motley_testkit::upcycle;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
-use xtask::synth::{Arch, Preset, Request};
-use xtask::upcycle;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -104,7 +104,7 @@ pub(crate) struct SynthArguments {
     /// GGUF whose tokenizer to copy [default: SmolLM2 in the cache].
     #[arg(long)]
     pub(crate) tokenizer: Option<PathBuf>,
-    /// File to write [default: a telling name in the cache].
+    /// File to write [default: a descriptive name in the cache].
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     /// Write it even if it is there.
@@ -153,7 +153,7 @@ pub(crate) struct UpcycleArguments {
     /// Seed of orders and routers.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// File to write [default: a telling name in the cache].
+    /// File to write [default: a descriptive name in the cache].
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     /// Write it even if it is there.
@@ -242,7 +242,7 @@ pub(crate) struct CappedArguments {
     /// Threads
     #[arg(long, default_value_t = 2)]
     threads: u32,
-    /// Tell Motley of the limit and do not enforce it, to see whether it is kept
+    /// Give Motley the limit and do not enforce it, to see whether it is kept
     #[arg(long)]
     trust: bool,
     /// The program (default: beside this one)
@@ -288,7 +288,7 @@ impl CappedArguments {
 pub(crate) struct SoakArguments {
     /// GGUF file
     model: PathBuf,
-    /// What Motley is told, in GiB
+    /// Budget given to Motley, in GiB
     #[arg(long)]
     budget: f64,
     /// Limit of the control group, in GiB

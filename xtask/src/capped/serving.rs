@@ -5,7 +5,9 @@ use super::cage::Cage;
 use crate::load::{Target, ask, prompt};
 use crate::servers::{MotleyServe, Running, get};
 use anyhow::{Result, ensure};
+use motley_host::process_memory::{self, ProcessMemory};
 use serde::Serialize;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -38,7 +40,7 @@ pub struct ServeSoaked {
     pub answers: u64,
     /// Their tokens.
     pub tokens: u64,
-    /// What the server was told.
+    /// Budget given to the server.
     pub budget_bytes: u64,
     /// Highest memory of the group, page cache too.
     pub group_peak_bytes: u64,
@@ -73,9 +75,9 @@ struct Counts {
     over: AtomicBool,
 }
 
-/// Runs it; `tell` hears how it goes.
+/// Runs it; `on_progress` gets a line now and then.
 #[allow(clippy::disallowed_methods, reason = "a soak owns threads and a clock")]
-pub fn serve_soak(soak: &ServeSoak, tell: &mut dyn FnMut(&str)) -> Result<ServeSoaked> {
+pub fn serve_soak(soak: &ServeSoak, on_progress: &mut dyn FnMut(&str)) -> Result<ServeSoaked> {
     let cage = Cage::new(Some(soak.limit_bytes))?;
     let server = Running::start(soak.serve.start_by(cage.command(&soak.serve.program)))?;
     let counts = Counts::default();
@@ -91,7 +93,7 @@ pub fn serve_soak(soak: &ServeSoak, tell: &mut dyn FnMut(&str)) -> Result<ServeS
                 scope.spawn(move || run_stream(soak, address, stream, counts))
             })
             .collect();
-        let watched = watch(soak, &server, &cage, &counts, &mut soaked, tell);
+        let watched = watch(soak, &server, &cage, &counts, &mut soaked, on_progress);
         counts.over.store(true, Relaxed);
         let ended = streams.into_iter().map(|one| one.join().expect("asking does not panic"));
         ended.collect::<Result<()>>().and(watched)
@@ -100,15 +102,17 @@ pub fn serve_soak(soak: &ServeSoak, tell: &mut dyn FnMut(&str)) -> Result<ServeS
     soaked.answers = counts.answers.load(Relaxed);
     soaked.tokens = counts.tokens.load(Relaxed);
     soaked.metrics = metrics(&server);
-    soaked.own_late_bytes = status_bytes(server.id(), "VmRSS:");
-    soaked.own_peak_bytes = status_bytes(server.id(), "VmHWM:");
+    if let Some(memory) = memory_of(&server) {
+        soaked.own_late_bytes = memory.resident_bytes();
+        soaked.own_peak_bytes = memory.peak_bytes;
+    }
     soaked.group_peak_bytes = cage.peak_bytes()?;
     soaked.killed = cage.killed();
     drop(server);
     Ok(soaked)
 }
 
-/// Asks until told that it is over; any answer that is not whole ends it.
+/// Asks until it is over; any answer that is not whole ends it.
 fn run_stream(soak: &ServeSoak, address: String, stream: usize, counts: &Counts) -> Result<()> {
     let target = Target {
         address,
@@ -150,7 +154,7 @@ fn watch(
     cage: &Cage,
     counts: &Counts,
     soaked: &mut ServeSoaked,
-    tell: &mut dyn FnMut(&str),
+    on_progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let time = Duration::from_secs_f64(60.0 * soak.minutes);
     let begun = Instant::now();
@@ -160,12 +164,12 @@ fn watch(
         if passed >= time || counts.over.load(Relaxed) {
             break;
         }
-        let own = status_bytes(server.id(), "VmRSS:");
+        let own = memory_of(server).map_or(0, |memory| memory.resident_bytes());
         if passed <= time / 10 || soaked.own_early_bytes == 0 {
             soaked.own_early_bytes = own;
         }
         if look.is_multiple_of(LOOKS_PER_LINE) {
-            tell(&format!(
+            on_progress(&format!(
                 "{:.0} s: {} answers, {} MiB now, group's peak {} MiB",
                 passed.as_secs_f64(),
                 counts.answers.load(Relaxed),
@@ -177,18 +181,16 @@ fn watch(
     Ok(())
 }
 
-/// A figure of `/proc/PID/status` in bytes; 0 when there is none.
-fn status_bytes(pid: u32, key: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(key));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+/// Memory of the server itself; nothing when it has ended.
+fn memory_of(server: &Running) -> Option<ProcessMemory> {
+    process_memory::of_process(Path::new("/"), server.id())
 }
 
 fn metrics(server: &Running) -> Vec<String> {
     let text = get(&server.address, "/metrics").map(|(_, text)| text).unwrap_or_default();
     let wanted = ["motley_expert", "motley_requests_", "motley_kv_cells"];
-    let told = |line: &&str| wanted.iter().any(|name| line.starts_with(name));
-    text.lines().filter(told).map(str::to_owned).collect()
+    let is_wanted = |line: &&str| wanted.iter().any(|name| line.starts_with(name));
+    text.lines().filter(is_wanted).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -204,11 +206,5 @@ mod tests {
         assert!(over.verdict().unwrap_err().to_string().contains("101 bytes"));
         assert!(ServeSoaked { killed: 1, ..well.clone() }.verdict().is_err());
         assert!(ServeSoaked { answers: 0, ..well }.verdict().is_err());
-    }
-
-    #[test]
-    fn memory_of_a_process_is_read() {
-        assert!(status_bytes(std::process::id(), "VmRSS:") > 1 << 20);
-        assert_eq!(status_bytes(u32::MAX, "VmRSS:"), 0);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::cage::Cage;
 use super::way::base_job;
+use super::worker::worker;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -18,7 +19,7 @@ pub struct Soak {
     pub motley: PathBuf,
     /// The model.
     pub model: PathBuf,
-    /// What Motley is told.
+    /// Budget given to Motley.
     pub budget_bytes: u64,
     /// Limit of the group that holds Motley and its neighbour.
     pub limit_bytes: u64,
@@ -97,7 +98,7 @@ fn job(soak: &Soak, bare: bool) -> Value {
 }
 
 fn answer(command: Command, job: &Value) -> Result<Value> {
-    let output = super::worker(command, job)?;
+    let output = worker(command, job)?;
     ensure!(output.status.success(), "the worker ended with {}", output.status);
     Ok(serde_json::from_slice(&output.stdout)?)
 }

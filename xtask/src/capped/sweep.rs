@@ -2,11 +2,12 @@
 //! cold page cache and where wanted under a memory limit. What "plans by itself" is held to.
 //! The run without flags takes part twice: how far it is from itself is what noise alone does.
 
-use super::{cage::Cage, drop_page_cache, tally::median};
+use super::{cage::Cage, tally::median, worker::drop_page_cache};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use motley_host::load;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags a careful user would try.
 const FLAGS: [&str; 6] = [
@@ -78,7 +79,7 @@ fn compare(sweep: &Sweep, model: &PathBuf, limit: f64, prompt: &str) -> Result<V
     };
     let ratios: Vec<Option<f64>> = others.iter().map(ratio).collect();
     let least = ratios.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load::average(Path::new("/")).map(|load| load.one_min);
     Ok(json!({
         "model": model.file_name().map(|name| name.to_string_lossy()),
         "limit_gib": limit,
@@ -87,7 +88,7 @@ fn compare(sweep: &Sweep, model: &PathBuf, limit: f64, prompt: &str) -> Result<V
         "own_speed_over_best": least,
         "speed_over_flags": flags.iter().zip(&ratios).collect::<Vec<_>>(),
         "rounds": sweep.rounds,
-        "load": load.trim(),
+        "load": load,
     }))
 }
 

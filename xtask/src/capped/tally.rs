@@ -1,23 +1,42 @@
-//! Many runs as a table: medians of each way under each budget, and ratios against the first
-//! way of the same round.
+//! Runs, and many of them as a table: medians of each way under each budget, and ratios against
+//! the first way of the same round.
 
-use super::Run;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// One run: where, what came of it, and how busy the machine was before.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CappedRun {
+    /// The limit.
+    pub budget_bytes: u64,
+    /// Name of the way.
+    pub way: String,
+    /// Round, and number of the prompt.
+    pub round: usize,
+    /// Highest memory of the group, page cache too.
+    pub peak_bytes: u64,
+    /// How the process ended when it was not well (a signal, an exit code).
+    pub failed: Option<String>,
+    /// Load average of the last minute when it began.
+    pub load: String,
+    /// What the worker said.
+    pub outcome: Value,
+}
+
 /// One run as one line, for watching.
-pub(super) fn line(run: &Run) -> String {
+pub(super) fn line(run: &CappedRun) -> String {
     let mib = |bytes: u64| bytes >> 20;
-    let told = match &run.failed {
+    let outcome = match &run.failed {
         Some(how) => format!("failed: {how}"),
         None => format!("prefill {:.2}/s, decode {:.2}/s", prefill(run), decode(run)),
     };
     let (budget, peak) = (mib(run.budget_bytes), mib(run.peak_bytes));
-    let Run { round, way, load, .. } = run;
-    format!("{budget} MiB, round {round}, {way}: {told}; peak {peak} MiB, load {load}")
+    let CappedRun { round, way, load, .. } = run;
+    format!("{budget} MiB, round {round}, {way}: {outcome}; peak {peak} MiB, load {load}")
 }
 
 /// Everything as a Markdown table.
-pub fn table(runs: &[Run]) -> String {
+pub fn table(runs: &[CappedRun]) -> String {
     let mut text = String::from(
         "| budget | way | runs | prefill/s | decode/s | decode ÷ first (quartiles) | MB/token | hits | \
          disk busy | highest memory |\n|---|---|---|---|---|---|---|---|---|---|\n",
@@ -26,7 +45,7 @@ pub fn table(runs: &[Run]) -> String {
     budgets.sort_unstable();
     budgets.dedup();
     for budget in budgets {
-        let group: Vec<&Run> = runs.iter().filter(|run| run.budget_bytes == budget).collect();
+        let group: Vec<&CappedRun> = runs.iter().filter(|run| run.budget_bytes == budget).collect();
         let mut ways: Vec<&str> = Vec::new();
         for run in &group {
             if !ways.contains(&run.way.as_str()) {
@@ -39,10 +58,11 @@ pub fn table(runs: &[Run]) -> String {
     text
 }
 
-fn row(group: &[&Run], first: &str, way: &str) -> String {
-    let of_way: Vec<&&Run> = group.iter().filter(|run| run.way == way).collect();
-    let well: Vec<&&&Run> = of_way.iter().filter(|run| run.failed.is_none()).collect();
-    let middle = |figure: fn(&Run) -> f64| median(well.iter().map(|run| figure(run)).collect());
+fn row(group: &[&CappedRun], first: &str, way: &str) -> String {
+    let of_way: Vec<&&CappedRun> = group.iter().filter(|run| run.way == way).collect();
+    let well: Vec<&&&CappedRun> = of_way.iter().filter(|run| run.failed.is_none()).collect();
+    let middle =
+        |figure: fn(&CappedRun) -> f64| median(well.iter().map(|run| figure(run)).collect());
     let ratios: Vec<f64> = well
         .iter()
         .filter_map(|run| {
@@ -70,22 +90,22 @@ fn row(group: &[&Run], first: &str, way: &str) -> String {
     )
 }
 
-fn prefill(run: &Run) -> f64 {
+fn prefill(run: &CappedRun) -> f64 {
     let phase = &run.outcome["record"]["prefill"];
     number(&phase["tokens"]) / number(&phase["time_s"]).max(1e-9)
 }
 
-fn decode(run: &Run) -> f64 {
+fn decode(run: &CappedRun) -> f64 {
     of_phase(run, "tokens") / of_phase(run, "time_s").max(1e-9)
 }
 
-fn hits(run: &Run) -> f64 {
+fn hits(run: &CappedRun) -> f64 {
     let hits = of_phase(run, "hits") + of_phase(run, "guessed_hits");
     hits / of_phase(run, "experts").max(1.0)
 }
 
 /// A figure of the decode phase.
-fn of_phase(run: &Run, key: &str) -> f64 {
+fn of_phase(run: &CappedRun, key: &str) -> f64 {
     number(&run.outcome["record"]["decode"][key])
 }
 
@@ -111,12 +131,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn run(way: &str, round: usize, tokens_per_s: f64) -> Run {
+    fn run(way: &str, round: usize, tokens_per_s: f64) -> CappedRun {
         let decode = json!({
             "tokens": 10, "time_s": 10.0 / tokens_per_s, "experts": 100, "hits": 25,
             "guessed_hits": 25, "disk_bytes": 20_000_000, "disk_busy_s": 5.0 / tokens_per_s,
         });
-        Run {
+        CappedRun {
             budget_bytes: 1 << 30,
             way: way.into(),
             round,

@@ -1,6 +1,5 @@
 //! One way of running a model: the bare engine, or Motley with settings.
 
-use super::Comparison;
 use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -11,8 +10,8 @@ use std::str::FromStr;
 pub struct Way {
     /// As given.
     pub name: String,
-    bare: bool,
-    settings: Map<String, Value>,
+    pub(super) bare: bool,
+    pub(super) settings: Map<String, Value>,
 }
 
 impl FromStr for Way {
@@ -38,22 +37,6 @@ impl FromStr for Way {
             }
         }
         Ok(Self { name: name.into(), bare, settings: parsed })
-    }
-}
-
-impl Way {
-    /// The worker's job; both engines keep weights in the file's own order.
-    pub(super) fn job(&self, comparison: &Comparison, budget_bytes: u64, text: &str) -> Value {
-        let mut job = base_job(&comparison.model, self.bare, comparison.threads);
-        job["memory"] = json!((!self.bare).then_some(budget_bytes));
-        job["context"] = json!((comparison.prefill + comparison.decode + 1).next_multiple_of(256));
-        job["text"] = json!(text);
-        job["prefill"] = json!(comparison.prefill);
-        job["decode"] = json!(comparison.decode);
-        if let Value::Object(job) = &mut job {
-            job.extend(self.settings.clone());
-        }
-        job
     }
 }
 

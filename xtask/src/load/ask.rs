@@ -98,13 +98,13 @@ pub fn ask(target: &Target, prompt: &str) -> Result<Answer> {
             answer.tokens = answer.tokens.max(answer.pieces.len());
             return Ok(answer);
         }
-        answer.hear(data)?;
+        answer.take(data)?;
     }
     anyhow::bail!("an answer was cut off")
 }
 
 impl Answer {
-    fn hear(&mut self, data: &str) -> Result<()> {
+    fn take(&mut self, data: &str) -> Result<()> {
         let chunk: Value = serde_json::from_str(data)?;
         ensure!(chunk["error"].is_null(), "the server failed: {data}");
         if let Some(tokens) = chunk["usage"]["completion_tokens"].as_u64() {
@@ -147,10 +147,10 @@ mod tests {
     fn tokens_are_counted_by_the_server_when_it_counts() {
         let mut answer =
             Answer { text: String::new(), asked: Instant::now(), pieces: Vec::new(), tokens: 0 };
-        answer.hear(r#"{"choices":[{"text":"a "}]}"#).unwrap();
-        answer.hear(r#"{"choices":[{"text":""}]}"#).unwrap();
-        answer.hear(r#"{"choices":[],"usage":{"completion_tokens":3}}"#).unwrap();
+        answer.take(r#"{"choices":[{"text":"a "}]}"#).unwrap();
+        answer.take(r#"{"choices":[{"text":""}]}"#).unwrap();
+        answer.take(r#"{"choices":[],"usage":{"completion_tokens":3}}"#).unwrap();
         assert_eq!((answer.text.as_str(), answer.pieces.len(), answer.tokens), ("a ", 1, 3));
-        assert!(answer.hear(r#"{"error":{"message":"no"}}"#).is_err());
+        assert!(answer.take(r#"{"error":{"message":"no"}}"#).is_err());
     }
 }

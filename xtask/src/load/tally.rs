@@ -4,10 +4,10 @@
 use super::{Figures, Turn};
 use serde_json::{Value, json};
 
-/// Everything as JSON; `told` is what each server said of itself, in the order of `names`.
-pub fn report(turns: &[Turn], names: &[String], told: &[Value]) -> Value {
+/// Everything as JSON; `said` is what each server said of itself, in the order of `names`.
+pub fn report(turns: &[Turn], names: &[String], said: &[Value]) -> Value {
     let servers: Vec<Value> =
-        names.iter().zip(told).map(|(name, told)| json!({ "name": name, "told": told })).collect();
+        names.iter().zip(said).map(|(name, said)| json!({ "name": name, "told": said })).collect();
     json!({ "servers": servers, "lines": lines(turns, names), "turns": turns })
 }
 

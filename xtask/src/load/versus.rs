@@ -8,6 +8,7 @@ use crate::servers::{Running, Start};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// Tokens of the question asked before a turn, so that no turn pays for waking up.
 const WARM_TOKENS: usize = 8;
@@ -57,7 +58,7 @@ pub struct Turn {
 /// itself when it started.
 pub fn versus(versus: &Versus, on_turn: &mut dyn FnMut(&Turn)) -> (Vec<Turn>, Vec<Value>) {
     let mut running: Vec<Option<Running>> = versus.contenders.iter().map(|_| None).collect();
-    let mut told = vec![Value::Null; versus.contenders.len()];
+    let mut said = vec![Value::Null; versus.contenders.len()];
     let mut turns = Vec::new();
     let mut edition = 0;
     for number in 0..versus.rounds {
@@ -66,7 +67,7 @@ pub fn versus(versus: &Versus, on_turn: &mut dyn FnMut(&Turn)) -> (Vec<Turn>, Ve
             for at in in_turn(versus.contenders.len(), number) {
                 let started = start(&versus.contenders[at], &mut running[at]);
                 if let Some(server) = &running[at] {
-                    told[at] = server.told.clone();
+                    said[at] = server.said.clone();
                 }
                 let before = cpu_seconds(&running, at);
                 let load = load_average();
@@ -92,7 +93,7 @@ pub fn versus(versus: &Versus, on_turn: &mut dyn FnMut(&Turn)) -> (Vec<Turn>, Ve
             }
         }
     }
-    (turns, told)
+    (turns, said)
 }
 
 /// Forwards in even rounds, backwards in odd ones.
@@ -126,10 +127,9 @@ fn cpu_seconds(running: &[Option<Running>], but: usize) -> f64 {
     others.filter_map(|(_, server)| server.as_ref()?.cpu_seconds()).sum()
 }
 
-/// Load average of the last minute; 0 where the system does not tell it.
+/// Load average of the last minute; 0 where the system has none.
 fn load_average() -> f64 {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+    motley_host::load::average(Path::new("/")).map_or(0.0, |load| load.one_min)
 }
 
 #[cfg(test)]
@@ -161,9 +161,9 @@ mod tests {
             tokens: 1,
         };
         let mut seen = Vec::new();
-        let (turns, told) = versus(&both, &mut |turn| seen.push(turn.server.clone()));
+        let (turns, said) = versus(&both, &mut |turn| seen.push(turn.server.clone()));
         assert_eq!(seen, ["a", "b", "b", "a"]);
         assert!(turns.iter().all(|turn| turn.failed.is_some() && turn.figures.is_none()));
-        assert_eq!(told, [Value::Null, Value::Null]);
+        assert_eq!(said, [Value::Null, Value::Null]);
     }
 }

@@ -2,8 +2,8 @@
 //! `llama-server` program.
 
 use super::{Listens, Start, free_port};
-use crate::venv;
 use anyhow::Result;
+use motley_testkit::venv;
 use serde_json::json;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum Rival {
     Program(PathBuf),
 }
 
-/// What every rival is told.
+/// Settings that every rival gets.
 #[derive(Debug, Clone)]
 pub struct RivalServe<'a> {
     /// The model.

@@ -30,7 +30,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub enum Listens {
     /// It says so: one line of JSON with `url` on stdout.
     Says,
-    /// It was told this address; `/health` answers 200 when the model is loaded.
+    /// It was given this address; `/health` answers 200 when the model is loaded.
     At(String),
 }
 
@@ -49,7 +49,7 @@ pub struct Running {
     /// Host and port.
     pub address: String,
     /// What it said of itself.
-    pub told: Value,
+    pub said: Value,
 }
 
 impl Running {
@@ -66,18 +66,18 @@ impl Running {
             .spawn()
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         let stdout = child.stdout.take().context("piped")?;
-        let mut server = Self { child, address: String::new(), told: Value::Null };
+        let mut server = Self { child, address: String::new(), said: Value::Null };
         let listening = match listens {
-            Listens::Says => server.hear(stdout),
+            Listens::Says => server.wait_for_line(stdout),
             Listens::At(address) => {
                 drain(stdout);
                 server.look(address)
             }
         };
-        let said = std::fs::read_to_string(log.path()).unwrap_or_default();
-        listening.with_context(|| last_lines(&said))?;
-        if server.told["system_info"].is_null() {
-            server.told["system_info"] = json!(said.lines().find(|l| l.contains("system_info")));
+        let logged = std::fs::read_to_string(log.path()).unwrap_or_default();
+        listening.with_context(|| last_lines(&logged))?;
+        if server.said["system_info"].is_null() {
+            server.said["system_info"] = json!(logged.lines().find(|l| l.contains("system_info")));
         }
         Ok(server)
     }
@@ -92,7 +92,7 @@ impl Running {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Processor time it has taken, where the system tells it.
+    /// Processor time it has taken, where the system counts it.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).ok()?;
         // After the name, which may hold anything, fields 14 and 15 of all are user and system.
@@ -101,11 +101,11 @@ impl Running {
         Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
     }
 
-    fn hear(&mut self, stdout: ChildStdout) -> Result<()> {
+    fn wait_for_line(&mut self, stdout: ChildStdout) -> Result<()> {
         let line = first_json_line(stdout).recv_timeout(START_TIME);
         let line = line.context("the server ended or was silent before it listened")?;
-        self.told = serde_json::from_str(&line)?;
-        let url = self.told["url"].as_str().context("the server did not say its `url`")?;
+        self.said = serde_json::from_str(&line)?;
+        let url = self.said["url"].as_str().context("the server did not say its `url`")?;
         self.address = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Running {
             if get(&address, "/health").is_ok_and(|(status, _)| status == 200) {
                 let props = get(&address, "/props").map(|(_, body)| body).unwrap_or_default();
                 let props: Value = serde_json::from_str(&props).unwrap_or_default();
-                self.told =
+                self.said =
                     json!({ "url": format!("http://{address}"), "build": props["build_info"] });
                 self.address = address;
                 return Ok(());

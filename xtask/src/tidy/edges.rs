@@ -30,7 +30,10 @@ const NOUNS_JUDGEMENT_AND_HANDS: &[&str] = &[
     "model", "machine", "trace", "profile", "cost", "plan", "sched", "ggml", "store", "host", "npu",
 ];
 
-/// The house, floor by floor. `xtask` in tests: it writes the models they run on.
+/// What tests share: any crate may use it in tests, none but the automation otherwise.
+const TESTKIT: &str = "testkit";
+
+/// The house, floor by floor. Nothing may depend on `xtask`.
 const HOUSE: &[Room] = &[
     // nouns
     room("model", &[]),
@@ -42,41 +45,36 @@ const HOUSE: &[Room] = &[
     room("plan", &["model", "machine", "trace", "profile", "cost"]),
     room("sched", &["model", "machine", "trace", "profile", "cost", "plan"]),
     // hands: nouns only
-    tested(room("store", &["model", "machine", "trace", "profile"]), &["xtask"]),
+    room("store", &["model", "machine", "trace", "profile"]),
     // The one edge between hands: ggml computes from slots only with store's leases on them.
-    tested(room("ggml", &["model", "machine", "trace", "profile", "store"]), &["xtask"]),
+    room("ggml", &["model", "machine", "trace", "profile", "store"]),
     room("host", &["model", "machine", "trace", "profile"]),
-    tested(room("npu", &["model", "machine", "trace", "profile"]), &["xtask"]),
+    room("npu", &["model", "machine", "trace", "profile"]),
     // drivers: sim has no hands
-    tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim", "xtask"]),
+    tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim"]),
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
-    tested(room("calibrate", NOUNS_JUDGEMENT_AND_HANDS), &["xtask"]),
+    room("calibrate", NOUNS_JUDGEMENT_AND_HANDS),
     // doors: drivers, and the nouns they speak of
-    tested(
-        room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),
-        &["xtask"],
+    room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),
+    room(
+        "cli",
+        &[
+            "model",
+            "machine",
+            "trace",
+            "profile",
+            "cost",
+            "plan",
+            "sched",
+            "engine",
+            "sim",
+            "calibrate",
+            "server",
+        ],
     ),
-    tested(
-        room(
-            "cli",
-            &[
-                "model",
-                "machine",
-                "trace",
-                "profile",
-                "cost",
-                "plan",
-                "sched",
-                "engine",
-                "sim",
-                "calibrate",
-                "server",
-            ],
-        ),
-        &["xtask"],
-    ),
-    // automation
-    room("xtask", &["model"]),
+    // outside the floors: what tests share, and automation
+    room(TESTKIT, &["model"]),
+    room("xtask", &["model", "host", TESTKIT]),
 ];
 
 /// Edges and crates that are not in the table.
@@ -105,7 +103,8 @@ fn check_manifest(path: &str, manifest: &Table) -> Vec<Finding> {
     let in_tests = dependencies(manifest, &["dev-dependencies"]);
     let bad_use = used.into_iter().filter(|dep| !room.uses.contains(&dep.as_str()));
     let bad_test = in_tests.into_iter().filter(|dep| {
-        dep != name && !room.uses.contains(&dep.as_str()) && !room.tests_use.contains(&dep.as_str())
+        let known = room.uses.iter().chain(room.tests_use).any(|used| used == dep);
+        !known && dep != name && dep != TESTKIT
     });
     bad_use
         .map(|dep| format!("`{name}` may not depend on `{dep}` (table in tidy/edges.rs)"))
@@ -174,10 +173,23 @@ mod tests {
 
     #[test]
     fn tests_may_use_more() {
-        let deps = "[dev-dependencies]\nxtask = { path = \"../../xtask\" }\n";
+        let deps = "[dev-dependencies]\nmotley-sim = { path = \"../sim\" }\n";
         assert!(findings("motley-engine", deps).is_empty());
         assert_eq!(findings("motley-sched", deps).len(), 1);
-        assert_eq!(findings("motley-engine", "[dependencies]\nxtask = \"0\"\n").len(), 1);
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests_and_automation_is_for_nobody() {
+        for name in ["motley-engine", "motley-sched", "motley-model"] {
+            let kit = "dependencies]\nmotley-testkit.workspace = true\n";
+            assert!(findings(name, &format!("[dev-{kit}")).is_empty(), "{name}");
+            assert_eq!(findings(name, &format!("[{kit}")).len(), 1, "{name}");
+            for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+                assert_eq!(findings(name, &format!("[{section}]\nxtask = \"0\"\n")).len(), 1);
+            }
+        }
+        let kit = "[dependencies]\nmotley-testkit.workspace = true\n";
+        assert!(findings("xtask", kit).is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use motley_cost::ExpertShape;
 use motley_cost::calibration::{DiskCost, ExpertCost, MemoryRate, Provenance as Run};
 use motley_host::topology::Topology;
-use motley_machine::load::FORMAT_VERSION;
+use motley_machine::error::FORMAT_VERSION;
 use motley_machine::{Device, DeviceKind, Link, Machine, Provenance};
 
 /// Stands for a frequency nobody tells (virtual machines); the field must be above zero.

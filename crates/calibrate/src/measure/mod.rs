@@ -7,25 +7,27 @@
 //! * [`links`]: copies to and from GPUs.
 //! * `clock`: repeating something within a slice of time.
 //! * `describe`: the results in the words of a machine file.
+//! * `error`: why a measurement could not be made.
 
 pub mod bandwidth;
 mod clock;
 mod describe;
 pub mod disk;
+mod error;
 pub mod experts;
 pub mod links;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use motley_cost::FitError;
 use motley_cost::calibration::{Calibration, DeviceCost, FORMAT_VERSION, Provenance};
 use motley_ggml::gpu::gpu_devices;
-use motley_ggml::{BenchError, Runtime, cpu};
+use motley_ggml::{Runtime, cpu};
 use motley_host::{cpu_name, load, memory, topology};
 
 pub use clock::Steps;
 pub use disk::DiskError;
+pub use error::MeasureError;
 pub use experts::Kind;
 
 /// Part of the time for experts; what is left goes to memory, the disk and being early.
@@ -55,27 +57,6 @@ pub struct Wanted {
     pub program: String,
     /// For places on the disk.
     pub seed: u64,
-}
-
-/// Why measuring failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MeasureError {
-    /// No experts or copies could be made.
-    #[error("nothing to measure with")]
-    Experts(#[from] BenchError),
-    /// Copies took no time that a line could be drawn through.
-    #[error("copies to a device cannot be fitted")]
-    Links(#[from] FitError),
-    /// No threads.
-    #[error("the system refuses {threads} threads")]
-    Threads {
-        /// How many were wanted.
-        threads: u32,
-    },
-    /// The disk could not be measured.
-    #[error("the disk cannot be measured")]
-    Disk(#[from] DiskError),
 }
 
 /// Measures everything; `told` hears what is done now and how far it is, 0 to 1.

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-pub(crate) use xtask::fixtures::{
+pub(crate) use motley_testkit::fixtures::{
     dense as smollm2, python, shared, synthetic as synth, synthetic_of as synth_request, upcycled,
 };
 

@@ -196,8 +196,8 @@ mod tests {
         Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions,
         PoolChoice,
     };
+    use motley_testkit::synth::Arch;
     use std::sync::{Arc, Mutex};
-    use xtask::synth::Arch;
 
     #[test]
     fn the_highest_are_chosen() {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn routers_agree(arch: Arch) {
-        let Some(path) = xtask::fixtures::synthetic(arch) else { return };
+        let Some(path) = motley_testkit::fixtures::synthetic(arch) else { return };
         let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
         let options = EngineOptions {
             threads: ThreadSets::both(ThreadSet::anywhere(1)),

@@ -18,10 +18,10 @@ use models::{Floats, Subject};
 use motley_engine::{GpuDevice, PrefetchChoice, Runtime, Seam, gpu_devices};
 use motley_sched::Named;
 use motley_sched::strategy::StrategyChoice;
+use motley_testkit::fixtures::{synthetic, trained, upcycled};
+use motley_testkit::synth::Arch;
 use run::{Apart, Course, Usage, Way, beside};
 use std::path::PathBuf;
-use xtask::fixtures::{synthetic, trained, upcycled};
-use xtask::synth::Arch;
 
 /// Tokens compared.
 const TOKENS: usize = 64;

@@ -7,8 +7,8 @@ mod run;
 use motley_ggml::gpu::{FillReason, GpuDevice, GpuOptions, GpuUnit, UnitError, gpu_devices};
 use motley_ggml::{DeviceType, Runtime, Seam};
 use motley_model::{Matrix, Part};
+use motley_testkit::synth::Arch;
 use run::{Setting, TestModel, Trial, apart, f32_model, model, trial};
-use xtask::synth::Arch;
 
 const MIB: u64 = 1 << 20;
 /// Room for every expert of a test model.

@@ -12,9 +12,9 @@ use motley_ggml::{
 use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
 use motley_store::MappedExperts;
+use motley_testkit::synth::{Arch, Preset, Request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use xtask::synth::{Arch, Preset, Request};
 
 const PROMPT: std::ops::Range<i32> = 100..120;
 const DECODED: [i32; 3] = [7, 42, 9];
@@ -37,7 +37,7 @@ pub(crate) fn f32_model(arch: Arch) -> Option<TestModel> {
 }
 
 fn model_of(request: Request) -> Option<TestModel> {
-    let path = xtask::fixtures::synthetic_of(&request)?;
+    let path = motley_testkit::fixtures::synthetic_of(&request)?;
     let (spec, files) = ModelSpec::open(&path).expect("it reads");
     let mapped = MappedExperts::open(&spec, &files.paths).expect("it maps");
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");

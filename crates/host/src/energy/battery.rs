@@ -48,7 +48,7 @@ fn watts(dir: &Path) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const BAT: &str = "sys/class/power_supply/battery";
 

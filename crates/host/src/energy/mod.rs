@@ -1,6 +1,7 @@
 //! Energy meters: what the machine, its processor or its GPU uses. One file per meter behind
 //! the trait [`Meter`]; [`sampler`] reads one every 50 ms and integrates.
 //!
+//! * `meter`: what all of them answer.
 //! * [`rapl`]: counters of the processor and its memory (Linux powercap).
 //! * [`battery`]: what leaves the battery (laptops and phones off the wire).
 //! * `nvml`: NVIDIA GPUs, with the feature `nvml`.
@@ -8,6 +9,7 @@
 //! * [`sampler`]: the thread; [`Integral`] is the arithmetic without it.
 
 pub mod battery;
+mod meter;
 pub mod none;
 #[cfg(feature = "nvml")]
 pub mod nvml;
@@ -17,53 +19,8 @@ pub mod sampler;
 use std::path::Path;
 use std::time::Duration;
 
+pub use meter::{Meter, Missing, Reading, Scope};
 pub use sampler::{Sampler, SamplerError};
-
-/// What a meter sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// The processor, and its memory where that is metered.
-    Processor,
-    /// The whole machine.
-    Machine,
-    /// One GPU.
-    Gpu,
-    /// Nothing.
-    Nothing,
-}
-
-/// One answer of a meter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reading {
-    /// Energy since the meter was opened; never falls.
-    Joules(f64),
-    /// Power at this moment.
-    Watts(f64),
-}
-
-/// Something that measures energy or power.
-pub trait Meter: Send {
-    /// For people: what is read (`RAPL package-0, dram`).
-    fn name(&self) -> String;
-
-    /// What it sees.
-    fn scope(&self) -> Scope;
-
-    /// The present value; `None` when it cannot be read now (a battery that charges).
-    fn read(&mut self) -> Option<Reading>;
-}
-
-/// Why there is no better meter than [`none::NoMeter`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Missing {
-    /// The counters are there and only root may read them.
-    Permission {
-        /// File that cannot be read.
-        file: std::path::PathBuf,
-    },
-    /// The kernel shows no counter and no battery that is being emptied.
-    NotShown,
-}
 
 /// The meter to use, and what stands in the way of one when there is none.
 pub struct Found {
@@ -140,7 +97,7 @@ impl Integral {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)

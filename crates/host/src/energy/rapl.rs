@@ -87,7 +87,7 @@ impl Meter for Rapl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     fn server() -> Tree {
         let zone = |id: &str, name: &str, energy: &str| {

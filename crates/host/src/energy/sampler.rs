@@ -85,7 +85,7 @@ fn lock(integral: &Mutex<Integral>) -> std::sync::MutexGuard<'_, Integral> {
 mod tests {
     use super::*;
     use crate::energy::rapl::Rapl;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     const COUNTER: &str = "sys/class/powercap/intel-rapl:0/energy_uj";
 

@@ -1,13 +1,12 @@
 //! Linux and Android: the files tell everything, the system nothing beside them.
 
-use crate::load::LoadAverage;
-use crate::memory::MemoryState;
+use super::SystemMemory;
 
-pub(crate) fn memory() -> Option<MemoryState> {
+pub(crate) fn memory() -> Option<SystemMemory> {
     None
 }
 
-pub(crate) fn load_average() -> Option<LoadAverage> {
+pub(crate) fn load_average() -> Option<[f64; 3]> {
     None
 }
 

@@ -9,3 +9,10 @@ mod portable;
 pub(crate) use files_only::{cpu_name, load_average, memory};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use portable::{cpu_name, load_average, memory};
+
+/// Memory of the machine as a call tells it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SystemMemory {
+    pub(crate) total_bytes: u64,
+    pub(crate) available_bytes: u64,
+}

@@ -11,25 +11,18 @@
 
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
-use crate::load::LoadAverage;
-use crate::memory::MemoryState;
+use super::SystemMemory;
 
-pub(crate) fn memory() -> Option<MemoryState> {
+pub(crate) fn memory() -> Option<SystemMemory> {
     let refresh = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     let system = System::new_with_specifics(refresh).ok()?;
     let (total_bytes, available_bytes) = (system.total_memory(), system.available_memory());
-    (total_bytes > 0).then(|| MemoryState {
-        total_bytes,
-        available_bytes,
-        limit_bytes: None,
-        used_bytes: total_bytes.saturating_sub(available_bytes),
-        room_bytes: available_bytes,
-    })
+    (total_bytes > 0).then_some(SystemMemory { total_bytes, available_bytes })
 }
 
-pub(crate) fn load_average() -> Option<LoadAverage> {
+pub(crate) fn load_average() -> Option<[f64; 3]> {
     let load = System::load_average().ok()?;
-    Some(LoadAverage { one_min: load.one, five_min: load.five, fifteen_min: load.fifteen })
+    Some([load.one, load.five, load.fifteen])
 }
 
 pub(crate) fn cpu_name() -> Option<String> {
@@ -49,6 +42,6 @@ mod tests {
         let files = crate::memory::read(Path::new("/")).unwrap();
         assert_eq!(memory().unwrap().total_bytes, files.total_bytes);
         assert_eq!(cpu_name(), crate::cpu_name::read(Path::new("/")));
-        assert!(load_average().unwrap().one_min >= 0.0);
+        assert!(load_average().unwrap()[0] >= 0.0);
     }
 }

@@ -107,16 +107,3 @@ impl Synth {
         paths.collect()
     }
 }
-
-/// Shared test data: `MOTLEY_SHARED`, else `../shared` beside the workspace; `None` if absent.
-pub(crate) fn shared_data(path: &str) -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let root = std::env::var_os("MOTLEY_SHARED")
-        .map_or_else(|| workspace.join("../shared"), PathBuf::from);
-    let file = root.join("data").join(path);
-    if file.exists() {
-        return Some(file);
-    }
-    eprintln!("passing over: shared data {path} is absent (set MOTLEY_SHARED)");
-    None
-}

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`set`]: choices of cores, and where they come from.
+//! - `outcome`: what was measured, and what became of each choice.
 //! - [`objective`]: what is minimised, and what stays allowed.
 //! - [`tree`]: A4, the candidates that grow from the fastest choice.
 //! - [`aecs`]: A2 and A4, a handful of measurements.
@@ -17,50 +18,17 @@
 pub mod aecs;
 pub mod exhaustive;
 pub mod objective;
+mod outcome;
 pub mod set;
 pub mod threads;
 pub mod tree;
 
 pub use aecs::Aecs;
 pub use exhaustive::{Exhaustive, TooManySets};
-pub use objective::{Objective, Verdict};
+pub use objective::Objective;
+pub use outcome::{Measurement, Selection, Tried, Verdict};
 pub use set::{CorePool, CoreSet, Freedom, NoCores};
 pub use threads::{MachineCores, ThreadSet, ThreadSets};
-
-/// What decoding on one choice of cores gave.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measurement {
-    /// Speed; what is not finite or not above zero counts as standing still.
-    pub tokens_per_s: f64,
-    /// Measured energy, where there is a meter.
-    pub joules_per_token: Option<f64>,
-}
-
-/// One measured choice.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tried {
-    /// The cores.
-    pub set: CoreSet,
-    /// What was measured.
-    pub measured: Measurement,
-    /// `h(I)` (A3) in watts.
-    pub heuristic_w: f64,
-}
-
-/// The end of a search.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Selection {
-    /// The cheapest choice that is fast enough.
-    pub chosen: CoreSet,
-    /// The fastest choice, which sets the bar.
-    pub fastest: CoreSet,
-    /// Candidates the choice was made from, in the order of measuring, each with its verdict.
-    pub candidates: Vec<(Tried, Verdict)>,
-    /// Choices measured in all.
-    pub measured: usize,
-    /// Whether measured energy took part; otherwise the heuristic alone decided.
-    pub energy_measured: bool,
-}
 
 /// A search that a driver carries out.
 pub trait CoreSearch {

@@ -3,7 +3,7 @@
 use motley_cost::PowerHeuristic;
 
 use super::set::CoreSet;
-use super::{Measurement, Selection, Tried};
+use super::{Measurement, Selection, Tried, Verdict};
 
 /// Slowdown nobody notices (A1).
 pub const EPSILON: f64 = 0.08;
@@ -22,43 +22,6 @@ pub struct Objective {
 impl Default for Objective {
     fn default() -> Self {
         Self { epsilon: EPSILON, alpha: ALPHA }
-    }
-}
-
-/// What became of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
-    /// Taken.
-    Chosen {
-        /// Its energy per token, in joules.
-        energy_j: f64,
-    },
-    /// Fast enough, but it costs more.
-    Dearer {
-        /// Its energy per token, in joules.
-        energy_j: f64,
-    },
-    /// More than ε slower than the fastest.
-    TooSlow {
-        /// Its speed over the fastest's.
-        speed: f64,
-    },
-}
-
-impl Measurement {
-    /// Seconds per token; infinite when nothing moved.
-    pub(crate) fn token_s(&self) -> f64 {
-        if self.tokens_per_s > 0.0 { 1.0 / self.tokens_per_s } else { f64::INFINITY }
-    }
-
-    /// The measurement with nonsense replaced: a speed that is no number is none.
-    pub(crate) fn sane(self) -> Self {
-        let speed = self.tokens_per_s;
-        let joules = self.joules_per_token.filter(|joules| joules.is_finite() && *joules > 0.0);
-        Self {
-            tokens_per_s: if speed.is_finite() { speed.max(0.0) } else { 0.0 },
-            joules_per_token: joules,
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Everything outside routed experts: as a run of the model measured it, else as a sum over its
 //! matrices.
 
-use super::{Case, Resource, Term, Work, dense_unit, phase_of};
+use super::case::{Case, dense_unit, phase_of};
+use super::term::{Resource, Term, Work};
 use crate::calibration::{Matrices, UnitRates};
 
 /// The terms of a pass over `tokens` with `kv_bytes` of keys and values to read.

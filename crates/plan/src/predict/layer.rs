@@ -2,7 +2,8 @@
 
 use motley_cost::TransferCost;
 
-use super::{Case, Whereabouts, dense_unit, phase_of};
+use super::Whereabouts;
+use super::case::{Case, dense_unit, phase_of};
 use crate::calibration::{PathRate, UnitRates};
 
 /// Most experts for which chances are summed exactly; above, means are taken.

@@ -9,56 +9,25 @@
 //! `i` of a token's `k` experts are on the GPU and `j` on disk, both by chance. What is there is
 //! computed while the rest arrives; the expert that arrives last is computed after it.
 //!
+//! - `case`: what is predicted.
+//! - `term`: the parts of a pass.
 //! - `dense`: everything outside routed experts.
 //! - [`hits`]: how many experts are where.
 //! - [`layer`]: the experts of one layer.
 
-use motley_machine::Regime;
-use motley_profile::{PhaseCosts, Profile};
-use motley_trace::Phase;
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{Calibration, UnitRates};
-use crate::demand::Demand;
-use crate::placement::Placement;
-
+mod case;
 mod dense;
 pub mod hits;
 pub mod layer;
+mod term;
 
+pub use case::Case;
+use case::dense_unit;
 pub use hits::Whereabouts;
 use layer::{LayerCosts, LayerTime};
-
-/// What is predicted.
-#[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
-    /// The model.
-    pub demand: &'a Demand,
-    /// The machine's costs.
-    pub calibration: &'a Calibration,
-    /// What is where.
-    pub placement: &'a Placement,
-    /// The model's routing, where known.
-    pub profile: Option<&'a Profile>,
-    /// Tokens already in the KV cache, on average.
-    pub context_tokens: u32,
-    /// Draw while computing, where known.
-    pub busy_w: Option<f64>,
-}
-
-impl Case<'_> {
-    /// What a run of the model here spent on a phase; nothing where a GPU computes too.
-    pub(crate) fn known(&self, phase: Phase) -> Option<PhaseCosts> {
-        let costs = self.profile?.header.passes.as_ref()?;
-        let is_streamed = self.placement.regime == Regime::BeyondRam;
-        costs.of(phase, is_streamed).filter(|_| !self.placement.dense_on_gpu)
-    }
-}
-
-/// What a pass over so many tokens is.
-fn phase_of(tokens: u32) -> Phase {
-    if tokens > 1 { Phase::Prefill } else { Phase::Decode }
-}
+pub use term::{Resource, Term, Work};
 
 /// A prediction and its terms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,62 +55,6 @@ pub struct Prediction {
     pub joules_per_token: Option<f64>,
 }
 
-/// A part of a pass.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Term {
-    /// What the time is for.
-    pub what: Work,
-    /// How much.
-    pub seconds: f64,
-    /// What limits it.
-    pub bound_by: Resource,
-}
-
-/// Kinds of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Work {
-    /// Barriers, graph, sampling.
-    Overhead,
-    /// Weights every token uses.
-    Dense,
-    /// The output matrix, once a pass.
-    Output,
-    /// Keys and values.
-    Attention,
-    /// Routed experts.
-    Experts,
-    /// Waiting for the disk with nothing to compute.
-    DiskWait,
-}
-
-/// What can be the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Resource {
-    /// Memory bandwidth.
-    Memory,
-    /// Arithmetic.
-    Arithmetic,
-    /// The disk.
-    Disk,
-    /// Fixed costs.
-    Overhead,
-}
-
-impl Resource {
-    /// For sentences: "bound by …".
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory bandwidth",
-            Self::Arithmetic => "arithmetic",
-            Self::Disk => "the disk",
-            Self::Overhead => "fixed costs",
-        }
-    }
-}
-
 /// One pass that decodes a token.
 pub fn decode(case: &Case<'_>) -> Prediction {
     let there = Whereabouts::decode(case);
@@ -153,12 +66,6 @@ pub fn prefill(case: &Case<'_>, tokens: u32) -> Prediction {
     let there = Whereabouts::prefill(case);
     let distinct = hits::distinct_experts(case.demand, case.profile, tokens);
     pass(case, tokens.max(1), &there, distinct)
-}
-
-/// The unit that computes dense layers, and experts too unless they are apart.
-pub(crate) fn dense_unit<'a>(case: &Case<'a>) -> &'a UnitRates {
-    let gpu = case.calibration.gpu.as_ref().filter(|_| case.placement.dense_on_gpu);
-    gpu.unwrap_or(&case.calibration.cpu)
 }
 
 fn pass(case: &Case<'_>, tokens: u32, there: &Whereabouts, distinct: f64) -> Prediction {

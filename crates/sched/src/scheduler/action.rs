@@ -2,7 +2,6 @@
 
 use motley_trace::ExpertKey;
 
-use super::places::{Place, Purpose};
 use crate::cache::{Routed, SlotId};
 use crate::prefetch::{Prediction, PrefetchChoice};
 use crate::work::{Phase, Share, Unit};
@@ -102,6 +101,24 @@ impl Default for AtOnce {
     fn default() -> Self {
         Self { fast: 1, home: 1 }
     }
+}
+
+/// A buffer of the fast tier that holds one expert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// A slot of the cache.
+    Cache(SlotId),
+    /// A staging buffer.
+    Staging(u16),
+}
+
+/// Why something is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A routed expert waits for it.
+    Demand,
+    /// It may be needed soon.
+    Guess,
 }
 
 /// What the driver is to do next.

@@ -34,12 +34,11 @@ mod layer;
 pub mod pace;
 pub mod places;
 
-pub use action::{Action, AtOnce, Counts, Limits, LoadLost, Routing};
+pub use action::{Action, AtOnce, Counts, Limits, LoadLost, Place, Purpose, Routing};
 use idle::IdleLink;
 use layer::Layer;
 use pace::Pace;
 use places::{Arrival, Places};
-pub use places::{Place, Purpose};
 
 /// What a scheduler is made of.
 pub struct SchedulerParts {

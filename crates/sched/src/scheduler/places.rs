@@ -15,27 +15,9 @@ use std::collections::VecDeque;
 use motley_cost::Nanos;
 use motley_trace::ExpertKey;
 
-use super::{Action, Limits};
+use super::action::{Action, Limits, Place, Purpose};
 use crate::cache::{ExpertCache, Lease, SlotId};
 use crate::work::{Presence, Share};
-
-/// A buffer of the fast tier that holds one expert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// A slot of the cache.
-    Cache(SlotId),
-    /// A staging buffer.
-    Staging(u16),
-}
-
-/// Why something is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// A routed expert waits for it.
-    Demand,
-    /// It may be needed soon.
-    Guess,
-}
 
 /// How a transfer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! Python with packages from PyPI, in the cache folder: made once, used again.
+//! Python with packages from PyPI, in the cache folder: installed once, used again.
 
 use crate::cache;
 use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Python of the environment `name` in which `import`s work; made of `packages` when not there.
+/// Python of the environment `name` in which `import`s work; installed from `packages` if missing.
 pub fn python(name: &str, packages: &[&str], imports: &str) -> Result<PathBuf> {
     let folder = cache::models_folder()?.with_file_name(name);
     let python = folder.join("bin/python");
@@ -13,8 +13,8 @@ pub fn python(name: &str, packages: &[&str], imports: &str) -> Result<PathBuf> {
         return Ok(python);
     }
     eprintln!("installing {} into {}", packages.join(", "), folder.display());
-    let made = Command::new("python3").args(["-m", "venv"]).arg(&folder).status()?;
-    ensure!(made.success(), "python3 cannot make {}", folder.display());
+    let created = Command::new("python3").args(["-m", "venv"]).arg(&folder).status()?;
+    ensure!(created.success(), "python3 cannot create {}", folder.display());
     let installed =
         Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages).status()?;
     ensure!(installed.success() && has(&python, imports), "no {} here", packages.join(", "));

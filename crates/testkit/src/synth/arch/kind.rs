@@ -1,21 +1,6 @@
-//! The architectures: which keys and tensors llama.cpp asks of each.
-//!
-//! The truth is `src/models/*.cpp` of the pinned llama.cpp (`load_arch_hparams`,
-//! `load_arch_tensors`); each file here names its own. Siblings repeat each other on purpose.
+//! The architectures by name.
 
-mod deepseek2;
-mod gpt_oss;
-mod granitemoe;
-mod llama;
-mod olmoe;
-mod phimoe;
-mod qwen2moe;
-mod qwen3moe;
-
-use super::plan::Plan;
-use super::{Request, Shape};
-use crate::gguf_source::Tokenizer;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use motley_model::gguf::GgmlType;
 use std::fmt;
 use std::str::FromStr;
@@ -75,44 +60,6 @@ impl Arch {
             _ => GgmlType::Q4_0,
         }
     }
-
-    /// Refuses shapes that llama.cpp would not load for this architecture.
-    pub fn check(self, shape: &Shape) -> Result<()> {
-        match self {
-            Self::Qwen2moe | Self::Phimoe => heads_fill_hidden(self, shape),
-            Self::Olmoe => {
-                let Shape { heads, kv_heads, .. } = *shape;
-                ensure!(kv_heads == heads, "olmoe: --kv-heads must be --heads ({heads})");
-                heads_fill_hidden(self, shape)
-            }
-            Self::Deepseek2 => deepseek2::check(shape),
-            Self::Qwen3moe | Self::Llama | Self::GptOss | Self::Granitemoe => Ok(()),
-        }
-    }
-
-    /// The metadata and tensors of a model.
-    pub fn plan(self, request: &Request, tokenizer: &Tokenizer) -> Result<Plan> {
-        let mut plan = Plan::new(request, tokenizer);
-        let shape = &request.shape;
-        match self {
-            Self::Qwen3moe => qwen3moe::fill(&mut plan, shape),
-            Self::Llama => llama::fill(&mut plan, shape),
-            Self::Deepseek2 => deepseek2::fill(&mut plan, shape),
-            Self::Qwen2moe => qwen2moe::fill(&mut plan, shape),
-            Self::Phimoe => phimoe::fill(&mut plan, shape, tokenizer.vocab()),
-            Self::Olmoe => olmoe::fill(&mut plan, shape),
-            Self::GptOss => gpt_oss::fill(&mut plan, shape),
-            Self::Granitemoe => granitemoe::fill(&mut plan, shape),
-        }
-        Ok(plan)
-    }
-}
-
-fn heads_fill_hidden(arch: Arch, shape: &Shape) -> Result<()> {
-    let Shape { hidden, heads, head_dim, .. } = *shape;
-    let fits = heads * head_dim == hidden;
-    ensure!(fits, "{arch}: --heads {heads} times --head-dim {head_dim} must be --hidden {hidden}");
-    Ok(())
 }
 
 impl fmt::Display for Arch {

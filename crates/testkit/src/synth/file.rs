@@ -7,7 +7,7 @@
 use super::Request;
 use super::fill::{Filler, seeded};
 use super::plan::{Plan, Planned, Values};
-use crate::output::{Progress, Report, new_file};
+use crate::output::{Progress, WrittenModel, new_file};
 use anyhow::{Context, Result};
 use motley_model::gguf::{GgmlType, GgufWriter, Metadata, TensorDesc};
 use std::fs::File;
@@ -34,7 +34,7 @@ pub fn write(
     request: &Request,
     out: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report> {
+) -> Result<WrittenModel> {
     let count = request.shards;
     let groups = split_evenly(&plan.tensors, count as usize);
     progress(Progress::Total(plan.tensors.iter().map(|tensor| bytes_of(&tensor.desc)).sum()));
@@ -51,7 +51,7 @@ pub fn write(
         bytes += file.as_file().metadata()?.len();
         file.persist(&path).with_context(|| format!("cannot name {}", path.display()))?;
     }
-    Ok(Report { path: first_path(out, count), bytes, tensors: plan.tensors.len() })
+    Ok(WrittenModel { path: first_path(out, count), bytes, tensors: plan.tensors.len() })
 }
 
 /// The first shard carries all metadata, the others only their place.
@@ -153,7 +153,7 @@ mod tests {
         request
     }
 
-    fn generated(request: &Request, folder: &Path) -> Report {
+    fn generated(request: &Request, folder: &Path) -> WrittenModel {
         let tokenizer = Tokenizer::for_tests(&["a", "b", "c"]);
         let out = folder.join("model.gguf");
         generate(request, &tokenizer, &out, &mut |_| {}).expect("generates")

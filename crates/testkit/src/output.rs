@@ -1,12 +1,12 @@
-//! Files under construction, and what a writer says about them.
+//! Files under construction, and what a writer reports about them.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What was written.
+/// A model that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct WrittenModel {
     /// The file to load: the only one, or the first shard.
     pub path: PathBuf,
     /// Bytes of all files.
@@ -15,7 +15,7 @@ pub struct Report {
     pub tensors: usize,
 }
 
-/// What a writer tells a progress bar.
+/// Messages of a writer to a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Bytes of tensor data in all, said once.

@@ -45,7 +45,7 @@ fn write_dense(folder: &Path, arch: &str, tensors: &[TensorDesc]) -> PathBuf {
     path
 }
 
-/// A file with its tensors at hand.
+/// A file, its header and its bytes.
 struct Model {
     header: GgufHeader,
     bytes: Vec<u8>,

@@ -1,12 +1,12 @@
 //! The header of the mixture: which dense tensor is copied, multiplied or gets a router.
 
-use super::Request;
+use super::request::Request;
 use anyhow::{Context, Result, bail, ensure};
 use motley_model::gguf::{GgmlType, GgufHeader, MetaValue, Metadata, TensorDesc, TensorInfo};
 
 /// The three matrices of a gated FFN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum FfnMatrix {
     /// `(ff, hidden)`: a neuron is a row.
     Gate,
     /// `(ff, hidden)`: a neuron is a row.
@@ -30,7 +30,7 @@ pub enum Source {
         /// Layer.
         layer: u64,
         /// Which matrix it is.
-        part: Part,
+        part: FfnMatrix,
     },
     /// Random rows, scaled by the norm before them.
     Router {
@@ -72,7 +72,7 @@ impl Layout {
                 None => tensors.push(copied(index, info)),
                 Some((layer, part)) => {
                     check_matrix(info, part, request.block)?;
-                    if part == Part::Gate {
+                    if part == FfnMatrix::Gate {
                         tensors.push(router(dense, layer, request.experts)?);
                     }
                     tensors.push(experts(index, info, (layer, part), request.experts));
@@ -110,26 +110,26 @@ fn check_model(dense: &GgufHeader, request: &Request) -> Result<()> {
 }
 
 /// Layer and matrix of `blk.<layer>.ffn_<part>.weight`.
-fn ffn_part(name: &str) -> Option<(u64, Part)> {
+fn ffn_part(name: &str) -> Option<(u64, FfnMatrix)> {
     let (layer, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let part = match rest {
-        "ffn_gate.weight" => Part::Gate,
-        "ffn_up.weight" => Part::Up,
-        "ffn_down.weight" => Part::Down,
+        "ffn_gate.weight" => FfnMatrix::Gate,
+        "ffn_up.weight" => FfnMatrix::Up,
+        "ffn_down.weight" => FfnMatrix::Down,
         _ => return None,
     };
     Some((layer.parse().ok()?, part))
 }
 
 /// Neurons must be whole blocks, and of down the quantised blocks must not span two of them.
-fn check_matrix(info: &TensorInfo, part: Part, block: u64) -> Result<()> {
+fn check_matrix(info: &TensorInfo, part: FfnMatrix, block: u64) -> Result<()> {
     let TensorInfo { name, dims, ty, .. } = info;
     let &[columns, rows] = dims.as_slice() else { bail!("{name} is no matrix: {dims:?}") };
-    let neurons = if part == Part::Down { columns } else { rows };
+    let neurons = if part == FfnMatrix::Down { columns } else { rows };
     let whole = neurons.is_multiple_of(block);
     ensure!(whole, "{name}: {neurons} neurons are not whole blocks of {block} (--block)");
     let quantised = ty.block_elements();
-    if part == Part::Down && !block.is_multiple_of(quantised) {
+    if part == FfnMatrix::Down && !block.is_multiple_of(quantised) {
         bail!("{name} is {ty}, which binds {quantised} neurons together: say --block {quantised}");
     }
     Ok(())
@@ -141,7 +141,12 @@ fn copied(index: usize, info: &TensorInfo) -> NewTensor {
     NewTensor { desc, source: Source::Copy { index } }
 }
 
-fn experts(index: usize, info: &TensorInfo, (layer, part): (u64, Part), count: u64) -> NewTensor {
+fn experts(
+    index: usize,
+    info: &TensorInfo,
+    (layer, part): (u64, FfnMatrix),
+    count: u64,
+) -> NewTensor {
     let name = info.name.replace(".weight", "_exps.weight");
     let dims = [info.dims.as_slice(), &[count]].concat();
     let desc = TensorDesc { name, dims, ty: info.ty };

@@ -13,47 +13,25 @@
 
 pub mod layout;
 pub mod permute;
+mod request;
+
+pub use request::Request;
 
 use crate::gguf_source::read_header;
-use crate::output::{Progress, Report, new_file};
+use crate::output::{Progress, WrittenModel, new_file};
 use crate::synth::fill::{Filler, seeded};
 use anyhow::{Context, Result};
-use layout::{Layout, Part, Source};
+use layout::{FfnMatrix, Layout, Source};
 use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, TensorInfo};
 use permute::permutation;
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Part of every cached file's name; rises when the same request gives other bytes.
-const GENERATOR_VERSION: u32 = 1;
-
 /// Bytes copied at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What to make of a dense model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Experts per layer.
-    pub experts: u64,
-    /// Experts chosen per token.
-    pub topk: u64,
-    /// Neurons that stay together: 32, or 256 for K-quants.
-    pub block: u64,
-    /// Orders and routers follow from this.
-    pub seed: u64,
-}
-
-impl Request {
-    /// File name that tells the request and the dense model.
-    pub fn file_name(&self, dense: &Path) -> String {
-        let stem = dense.file_stem().unwrap_or_default().to_string_lossy();
-        let Self { experts, topk, block, seed } = self;
-        format!("{stem}-upcycled-e{experts}k{topk}b{block}-seed{seed}-v{GENERATOR_VERSION}.gguf")
-    }
-}
-
-/// The mixture in the cache folder, made when it is not there yet.
+/// The mixture in the cache folder, written if missing.
 pub fn ensure_cached(dense: &Path, request: &Request) -> Result<PathBuf> {
     let path = crate::cache::models_folder()?.join(request.file_name(dense));
     if !path.exists() {
@@ -68,7 +46,7 @@ pub fn upcycle(
     request: &Request,
     out: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Report> {
+) -> Result<WrittenModel> {
     let header = read_header(dense)?;
     let layout = Layout::new(&header, request)
         .with_context(|| format!("{} cannot be upcycled", dense.display()))?;
@@ -78,7 +56,7 @@ pub fn upcycle(
     writing.all(&layout, BufWriter::new(output.as_file()))?;
     let bytes = output.as_file().metadata()?.len();
     output.persist(out).with_context(|| format!("cannot name {}", out.display()))?;
-    Ok(Report { path: out.to_owned(), bytes, tensors: layout.tensors.len() })
+    Ok(WrittenModel { path: out.to_owned(), bytes, tensors: layout.tensors.len() })
 }
 
 /// One run over the dense file.
@@ -126,7 +104,7 @@ impl Writing<'_> {
         &mut self,
         index: usize,
         layer: u64,
-        part: Part,
+        part: FfnMatrix,
         writer: &mut GgufWriter<W>,
     ) -> Result<()> {
         let dense = self.read(index)?;

@@ -1,13 +1,12 @@
-//! What tests run on, or `None` and a word why not: models made once, data beside the project,
+//! What tests run on, or `None` and a word why not: models written once, data beside the project,
 //! Python with packages. With `MOTLEY_REQUIRE_MODELS` or `MOTLEY_REQUIRE_CLIENTS` set, as in CI,
 //! what cannot be had fails the test.
 
 use crate::synth::{Arch, Preset, Request, ensure_cached};
-use crate::{smollm2, upcycle, venv, workspace_root};
-use std::path::PathBuf;
+use crate::{smollm2, upcycle, venv};
+use std::path::{Path, PathBuf};
 
-/// The small model of `arch`, made when it is not there yet. `None` when the tokenizer it is made
-/// from is absent.
+/// The small model of `arch`, written if missing. `None` when the tokenizer it needs is absent.
 pub fn synthetic(arch: Arch) -> Option<PathBuf> {
     synthetic_of(&Request::of_preset(Preset::Test(arch)))
 }
@@ -15,13 +14,13 @@ pub fn synthetic(arch: Arch) -> Option<PathBuf> {
 /// As [`synthetic`], for any request.
 pub fn synthetic_of(request: &Request) -> Option<PathBuf> {
     dense()?;
-    Some(ensure_cached(request).expect("the model can be made"))
+    Some(ensure_cached(request).expect("the model can be written"))
 }
 
 /// SmolLM2 with permuted copies of its own feed-forward networks as experts, some for each token.
 pub fn upcycled(experts: u64, topk: u64) -> Option<PathBuf> {
     let request = upcycle::Request { experts, topk, block: 32, seed: 0 };
-    Some(upcycle::ensure_cached(&dense()?, &request).expect("the model can be made"))
+    Some(upcycle::ensure_cached(&dense()?, &request).expect("the model can be written"))
 }
 
 /// SmolLM2 as fetched by `cargo xtask smollm2`.
@@ -43,8 +42,10 @@ pub fn trained(kind: &str) -> Option<PathBuf> {
 
 /// A file of the data folder beside the project.
 pub fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("MOTLEY_SHARED")
-        .map_or_else(|| workspace_root().join("../shared"), PathBuf::from);
+    let folder = std::env::var_os("MOTLEY_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
     let file = folder.join("data").join(name);
     if !file.exists() {
         eprintln!("passing over: {} is not there", file.display());
@@ -52,7 +53,7 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     file.exists().then_some(file)
 }
 
-/// Python of the environment `name` with `packages`; made when it is not there. `None` without
+/// Python of the environment `name` with `packages`; installed if missing. `None` without
 /// Python or network.
 pub fn python(name: &str, packages: &[&str], imports: &str) -> Option<PathBuf> {
     match venv::python(name, packages, imports) {

@@ -1,6 +1,6 @@
 //! Moves the neurons of one matrix in blocks, bytes unchanged.
 
-use super::layout::Part;
+use super::layout::FfnMatrix;
 use crate::synth::fill::seeded;
 use motley_model::gguf::GgmlType;
 use rand_xoshiro::rand_core::Rng;
@@ -42,16 +42,18 @@ impl<'a> Matrix<'a> {
     }
 
     /// Number of neurons, seen as this part of an FFN.
-    pub fn neurons(&self, part: Part) -> u64 {
-        if part == Part::Down { self.columns } else { self.rows }
+    pub fn neurons(&self, part: FfnMatrix) -> u64 {
+        if part == FfnMatrix::Down { self.columns } else { self.rows }
     }
 
     /// The matrix with its blocks of `block` neurons in a new order.
-    pub fn permuted(&self, part: Part, block: u64, order: &[usize]) -> Vec<u8> {
+    pub fn permuted(&self, part: FfnMatrix, block: u64, order: &[usize]) -> Vec<u8> {
         let blocks = order.len();
         match part {
-            Part::Gate | Part::Up => reorder(self.bytes, self.row_bytes * block as usize, order),
-            Part::Down => self
+            FfnMatrix::Gate | FfnMatrix::Up => {
+                reorder(self.bytes, self.row_bytes * block as usize, order)
+            }
+            FfnMatrix::Down => self
                 .bytes
                 .chunks_exact(self.row_bytes)
                 .flat_map(|row| reorder(row, self.row_bytes / blocks, order))
@@ -77,9 +79,9 @@ mod tests {
     fn rows_and_columns_move_together() {
         // Two columns, four rows, bytes as elements; blocks of two neurons.
         let gate = Matrix::new(GgmlType::I8, &[2, 4], &[1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(gate.permuted(Part::Gate, 2, &[1, 0]), [5, 6, 7, 8, 1, 2, 3, 4]);
+        assert_eq!(gate.permuted(FfnMatrix::Gate, 2, &[1, 0]), [5, 6, 7, 8, 1, 2, 3, 4]);
         let down = Matrix::new(GgmlType::I8, &[4, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(down.permuted(Part::Down, 2, &[1, 0]), [3, 4, 1, 2, 7, 8, 5, 6]);
+        assert_eq!(down.permuted(FfnMatrix::Down, 2, &[1, 0]), [3, 4, 1, 2, 7, 8, 5, 6]);
     }
 
     #[test]

@@ -1,27 +1,25 @@
 //! A machine as a folder of files: pairs of path and text, or a `.tree` file, written to a
-//! temporary directory. Shared by every crate whose tests read a machine.
+//! temporary directory.
 //!
 //! A `.tree` file has one entry per line: `path: value`, `path: |` with the lines that follow
 //! indented by two blanks, or `path -> target` for a link. `{a-b}` in a path stands for every
 //! number from a to b; `{}`, `{+n}` and `{-n}` in the value for that number, n more, n less.
 
-#![allow(dead_code, reason = "every test binary uses its own part")]
-
 use std::path::{Path, PathBuf};
 
 /// A folder that stands for `/`; gone when dropped.
-pub(crate) struct Tree(tempfile::TempDir);
+pub struct Tree(tempfile::TempDir);
 
 impl Tree {
     /// Writes the files.
-    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+    pub fn new(files: &[(&str, &str)]) -> Self {
         let tree = Self(tempfile::tempdir().unwrap());
         files.iter().for_each(|(path, text)| tree.write(path, text));
         tree
     }
 
-    /// Unpacks `<name>.tree` of this crate's fixtures.
-    pub(crate) fn fixture(name: &str) -> Self {
+    /// Unpacks `<name>.tree` of the fixtures of `host`.
+    pub fn fixture(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/tests/fixtures");
         let text = std::fs::read_to_string(folder.join(format!("{name}.tree"))).unwrap();
         let tree = Self::new(&[]);
@@ -46,12 +44,12 @@ impl Tree {
     }
 
     /// The root to read from.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         self.0.path()
     }
 
     /// Writes or replaces one file.
-    pub(crate) fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         std::fs::write(self.place(path), text).unwrap();
     }
 

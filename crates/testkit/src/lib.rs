@@ -1,0 +1,27 @@
+//! What tests of all crates share; no part of the product, and never a dependency of it.
+//!
+//! In reading order:
+//! - [`fixtures`]: models, data and Python for tests, or a word why not.
+//! - [`synth`]: models of random weights, any architecture and size.
+//! - [`upcycle`]: a mixture of experts that computes exactly what a dense model does.
+//! - [`smollm2`]: fetches the one real model that tests start from.
+//! - [`gguf_source`]: headers and tokenizers of existing files.
+//! - [`output`]: files under construction and what is said of them.
+//! - [`cache`]: where models live.
+//! - `machine_tree`: a folder that stands for the root of a machine (Unix only: it has links).
+//! - [`venv`]: Python with packages from PyPI.
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod fixtures;
+pub mod gguf_source;
+#[cfg(unix)]
+pub mod machine_tree;
+pub mod output;
+pub mod smollm2;
+pub mod synth;
+pub mod upcycle;
+pub mod venv;
+
+#[cfg(test)]
+mod dequant;
