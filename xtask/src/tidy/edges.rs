@@ -47,9 +47,10 @@ const HOUSE: &[Room] = &[
     tested(room("ggml", &["model", "machine", "trace", "profile", "store"]), &["xtask"]),
     room("host", &["model", "machine", "trace", "profile"]),
     tested(room("npu", &["model", "machine", "trace", "profile"]), &["xtask"]),
-    // drivers: sim has no hands
+    // drivers: sim and reproduce have no hands
     tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim", "xtask"]),
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
+    room("reproduce", &["model", "machine", "trace", "profile", "cost", "plan", "sched", "sim"]),
     tested(room("calibrate", NOUNS_JUDGEMENT_AND_HANDS), &["xtask"]),
     // doors: drivers, and the nouns they speak of
     tested(
@@ -69,6 +70,7 @@ const HOUSE: &[Room] = &[
                 "sched",
                 "engine",
                 "sim",
+                "reproduce",
                 "calibrate",
                 "server",
             ],
