@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
 use motley_sched::SchedulerSetup;
+use motley_sched::spans::{Span, SpanKind, Spans};
 use motley_sched::{Costs, Homes, Phase, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
 use crate::predictions::PredictionParams;
 use crate::world::{DenseCost, Truth, World};
-use motley_sched::spans::{Span, SpanKind, Spans};
 
 /// Layers looked ahead, as the engine does.
 const PREDICTED_LAYERS: u16 = 1;

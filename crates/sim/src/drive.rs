@@ -7,13 +7,13 @@ use std::collections::BinaryHeap;
 
 use motley_cost::Nanos;
 use motley_sched::cache::RoutedBuffer;
+use motley_sched::spans::{Span, SpanKind, Spans};
 use motley_sched::{Action, LoadLost, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
 use crate::outcome::Outcome;
 use crate::predictions::Predictor;
 use crate::world::{ComputeWork, World};
-use motley_sched::spans::{Span, SpanKind, Spans};
 
 /// Why a drive ended early.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@ use motley_cost::{ComputeCost, TransferCost};
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::spans::Spans;
 use motley_sched::strategy::OnDemand;
 use motley_sched::{Costs, Limits, Named, Scheduler, SchedulerParts, UnknownName};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
@@ -16,7 +17,6 @@ use crate::outcome::Outcome;
 use crate::predictions::PredictionParams;
 use crate::replay::replay;
 use crate::world::{DenseCost, Truth, World};
-use motley_sched::spans::Spans;
 
 /// Why a run cannot be run again.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@ use motley_machine::{Device, DeviceKind, Machine};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
 use motley_sched::regime::{self, Regime, RegimeError};
+use motley_sched::spans::Spans;
 use motley_sched::strategy::{LayerSplit, StrategyChoice};
 use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
 use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
@@ -16,7 +17,6 @@ use crate::outcome::Outcome;
 use crate::predictions::PredictionParams;
 use crate::shape::{Dense, ModelShape};
 use crate::world::{DenseCost, World};
-use motley_sched::spans::Spans;
 
 /// Part of every memory left to caches of keys and values, buffers and the system.
 pub const SPARE: f64 = 0.2;

@@ -8,15 +8,15 @@ use motley_sched::cache::{Capacity, ExpertCache};
 use motley_sched::prefetch::{NoPrefetch, PrefillCounted};
 use motley_sched::strategy::{Balanced, CpuOnMiss, Monde, OnDemand};
 use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
+use motley_sim::drive::drive;
+use motley_sim::outcome::Outcome;
+use motley_sim::synth::{Synth, SynthParams};
+use motley_sim::world::{DenseCost, World};
 use motley_trace::{ExpertKey, Phase, Trace};
 
 use super::assumed::Assumptions;
 use super::models::Model;
 use crate::error::{ReproduceError, lacks};
-use motley_sim::drive::drive;
-use motley_sim::outcome::Outcome;
-use motley_sim::synth::{Synth, SynthParams};
-use motley_sim::world::{DenseCost, World};
 
 /// Units the source simulates.
 pub const UNITS: [u16; 3] = [2, 4, 6];

@@ -11,13 +11,12 @@ use std::fmt::Write as _;
 
 use motley_cost::Nanos;
 use motley_sched::cache::mrs::{Mrs, MrsParams};
+use motley_sim::gantt::{Window, gantt};
+use motley_sim::spans::RowNames;
 
 use crate::bars::Bars;
 use crate::document::{Document, Figure, Picture, assumed_table, figure_table, sweep_table};
 use crate::error::ReproduceError;
-
-use motley_sim::gantt::{Window, gantt};
-use motley_sim::spans::RowNames;
 
 pub mod assumed;
 pub mod models;

@@ -2,13 +2,13 @@
 
 use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache};
+use motley_sim::replay::replay;
+use motley_sim::synth::{Synth, SynthParams};
 use motley_trace::Trace;
 
 use super::models::Model;
 use crate::error::ReproduceError;
 use crate::stream::{as_prompt, uses_before};
-use motley_sim::replay::replay;
-use motley_sim::synth::{Synth, SynthParams};
 
 /// Tokens from which the frequency of experts is counted before anything is measured.
 const COUNTED: u32 = 256;

@@ -9,17 +9,17 @@ use motley_sched::cache::{CachePolicy, Capacity, ExpertCache};
 use motley_sched::prefetch::{NextLayer, NoPrefetch, Prefetcher, Refill};
 use motley_sched::strategy::{LayerSplit, OnDemand, Pinned, TimelineStrategy};
 use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
+use motley_sim::drive::drive;
+use motley_sim::outcome::Outcome;
+use motley_sim::predictions::PredictionParams;
+use motley_sim::spans::Spans;
+use motley_sim::world::{DenseCost, World};
 use motley_trace::{ExpertKey, Trace};
 
 use super::assumed::Assumptions;
 use super::models::Model;
 use super::routing::Routing;
 use crate::error::{ReproduceError, lacks};
-use motley_sim::drive::drive;
-use motley_sim::outcome::Outcome;
-use motley_sim::predictions::PredictionParams;
-use motley_sim::spans::Spans;
-use motley_sim::world::{DenseCost, World};
 
 /// Cached parts of all experts.
 pub const RATIOS: [f64; 3] = [0.25, 0.5, 0.75];

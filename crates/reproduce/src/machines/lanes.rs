@@ -17,11 +17,11 @@ use motley_cost::Nanos;
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::{Capacity, ExpertCache};
 use motley_sched::{Costs, Limits, Share};
+use motley_sim::replay::replay;
 use motley_trace::Trace;
 use serde::Serialize;
 
 use crate::error::ReproduceError;
-use motley_sim::replay::replay;
 
 /// Halvings in the search for the bound.
 const HALVINGS: u32 = 60;

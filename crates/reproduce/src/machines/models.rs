@@ -2,7 +2,6 @@
 //! recorded traces. Figures only.
 
 use motley_cost::ExpertShape;
-
 use motley_sim::shape::{Dense, ModelShape};
 use motley_sim::synth::SynthParams;
 

@@ -1,11 +1,11 @@
 //! One stream of tokens for the comparison, cut into parts: counted, decoded, and read as prompts.
 
+use motley_sim::synth::Synth;
 use motley_trace::{Phase, Trace, Visit};
 
 use super::models::Model;
 use crate::error::ReproduceError;
 use crate::stream::{as_prompt, uses_before};
-use motley_sim::synth::Synth;
 
 /// Tokens from which the frequency of experts is counted before anything is measured.
 const COUNTED: u32 = 256;

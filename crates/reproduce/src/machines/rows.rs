@@ -4,6 +4,7 @@ use motley_cost::Nanos;
 use motley_sched::Named;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::regime::Regime;
+use motley_sim::outcome::Outcome;
 use motley_trace::Trace;
 use serde::Serialize;
 
@@ -14,7 +15,6 @@ use super::routing::Stream;
 use super::systems::{Pair, System};
 use crate::document::Figure;
 use crate::error::ReproduceError;
-use motley_sim::outcome::Outcome;
 
 /// One machine with one model.
 #[derive(Debug, Clone, Serialize)]

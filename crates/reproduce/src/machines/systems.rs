@@ -10,6 +10,11 @@ use motley_sched::strategy::{
     LayerSplit, OnDemand, PartsStrategy, Pinned, Strategy, TimelineStrategy,
 };
 use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts};
+use motley_sim::drive::drive;
+use motley_sim::outcome::Outcome;
+use motley_sim::predictions::PredictionParams;
+use motley_sim::setup::dense_cost;
+use motley_sim::world::World;
 use motley_trace::{ExpertKey, Trace};
 
 use super::assumed::{Assumptions, GPU_SPARE, RAM_SPARE};
@@ -17,11 +22,6 @@ use super::lanes::{TokenBound, TokenWork, most_hits};
 use super::models::Model;
 use super::routing::Stream;
 use crate::error::{ReproduceError, lacks};
-use motley_sim::drive::drive;
-use motley_sim::outcome::Outcome;
-use motley_sim::predictions::PredictionParams;
-use motley_sim::setup::dense_cost;
-use motley_sim::world::World;
 
 /// Tokens of a batch from which llama.cpp copies experts of CPU layers to the GPU.
 const OFFLOAD_FROM_TOKENS: u32 = 32;

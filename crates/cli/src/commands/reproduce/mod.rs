@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) 
         waiting.finish_and_clear();
         if !global.json {
             println!("{}", found.render(source, width_of(columns)));
-            tell_written(&found.written);
+            print_written(&found.written);
         }
         let measured = match source {
             Source::Npumoe => npu::ladder(global, &reproduce.ladder)?,
@@ -113,7 +113,7 @@ fn write(folder: &Path, document: &Document) -> Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-fn tell_written(written: &[PathBuf]) {
+fn print_written(written: &[PathBuf]) {
     if let Some((document, pictures)) = written.split_first() {
         let count = pictures.len();
         println!(" Written: {} with {count} pictures beside it\n", document.display());
