@@ -5,7 +5,7 @@ use crate::args::Run;
 use crate::recorder::header;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{Engine, Session};
-use motley_sim::beside::{USUAL_FORESIGHT, hybrid_again, routing, telling_layer};
+use motley_sim::beside::{DEFAULT_PREDICTION_ACCURACY, hybrid_again, routing, typical_layer};
 use motley_sim::gantt::{Window, stacked};
 use motley_sim::rerun::Rerun;
 use motley_sim::spans::{RowNames, Spans, chrome_trace};
@@ -53,7 +53,7 @@ pub(crate) fn write(run: &Run, engine: &Engine, session: &Session) -> Result<()>
 /// The same routing in virtual time.
 fn simulate(engine: &Engine, session: &Session, recorded: &Spans, trace: &Trace) -> Result<Spans> {
     if let Some(setup) = engine.hybrid().and_then(|device| device.setup()) {
-        return Ok(hybrid_again(recorded, trace, &setup, USUAL_FORESIGHT)?);
+        return Ok(hybrid_again(recorded, trace, &setup, DEFAULT_PREDICTION_ACCURACY)?);
     }
     let mut spans = Spans::default();
     Rerun::of(&engine.record(session))?.run(trace, Some(&mut spans))?;
@@ -63,7 +63,7 @@ fn simulate(engine: &Engine, session: &Session, recorded: &Spans, trace: &Trace)
 /// One layer of a token of the answer, as it was above and as simulated below.
 fn picture(trace: &Trace, both: [&Spans; 2], rows: RowNames<'_>) -> Result<String> {
     let found =
-        telling_layer(trace, both).context("no token was decoded, so there is no picture")?;
+        typical_layer(trace, both).context("no token was decoded, so there is no picture")?;
     let (layer, [recorded, simulated]) = found;
     let length = recorded.1.since(recorded.0).max(simulated.1.since(simulated.0));
     let titles = [

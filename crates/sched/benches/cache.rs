@@ -2,6 +2,7 @@
 //! the misses, release. Shape: 94 layers × 256 experts, k = 8, a quarter cached.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use motley_sched::Named;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
 use motley_trace::TraceHeader;
 use motley_trace::record::FORMAT_VERSION;

@@ -4,7 +4,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use motley_sched::Named;
 use motley_sched::cache::{ExpertCache, PolicyChoice};
-use motley_sim::fit::make;
+use motley_sim::fit::synthesize;
 use motley_sim::holdout::Layout;
 use motley_sim::replay::replay;
 use motley_sim::synth::SynthParams;
@@ -24,7 +24,7 @@ fn trace() -> Trace {
         layer_correlation: 0.9,
         weight_tilt: 0.3,
     };
-    make(&params, 1).expect("valid")
+    synthesize(&params, 1).expect("valid")
 }
 
 fn replays(criterion: &mut Criterion) {

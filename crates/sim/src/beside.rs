@@ -6,19 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
 use motley_sched::SchedulerSetup;
+use motley_sched::spans::{Span, SpanKind, Spans};
 use motley_sched::{Costs, Homes, Phase, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
-use crate::foresight::ForesightParams;
-use crate::spans::{Span, SpanKind, Spans};
+use crate::predictions::PredictionParams;
 use crate::world::{DenseCost, Truth, World};
 
 /// Layers looked ahead, as the engine does.
-const FORESIGHT_LAYERS: u16 = 1;
-/// Part of the next layer's choices that is foreseen where no run told it: what other systems
-/// report.
-pub const USUAL_FORESIGHT: f64 = 0.8;
+const PREDICTED_LAYERS: u16 = 1;
+/// Part of the next layer's choices that is predicted where no run measured it: what other
+/// systems report.
+pub const DEFAULT_PREDICTION_ACCURACY: f64 = 0.8;
 /// Tokens among which the layer to draw is looked for.
 const MOST_TRIED: usize = 64;
 
@@ -61,13 +61,13 @@ fn same_phase(visits: &mut [Visit]) {
     }
 }
 
-/// The same routing under the same scheduler in virtual time, from the same beginning. `foreseen`
+/// The same routing under the same scheduler in virtual time, from the same beginning. `prediction_accuracy`
 /// is the part of the next layer's choices that is known early.
 pub fn hybrid_again(
     recorded: &Spans,
     trace: &Trace,
     setup: &SchedulerSetup,
-    foreseen: f64,
+    prediction_accuracy: f64,
 ) -> Result<Spans, DriveError> {
     let mut scheduler = setup.scheduler(&trace.header);
     scheduler.preload(&setup.residents(&trace.header));
@@ -76,10 +76,10 @@ pub fn hybrid_again(
         dense: dense(recorded, trace, phase),
     };
     let Truth { costs, dense } = truth(Phase::Decode);
-    let layers = if setup.rules.prefetch.uses_predictions() { FORESIGHT_LAYERS } else { 0 };
-    let foresight = ForesightParams { layers, accuracy: foreseen, seed: 0 };
+    let layers = if setup.rules.prefetch.uses_predictions() { PREDICTED_LAYERS } else { 0 };
+    let predictions = PredictionParams { layers, accuracy: prediction_accuracy, seed: 0 };
     let world = World::new(costs, dense).with_prefill(truth(Phase::Prefill));
-    let mut world = world.with_foresight(foresight);
+    let mut world = world.with_predictions(predictions);
     let mut spans = Spans::default();
     drive(&mut trace.source(), &mut scheduler, &mut world, Some(&mut spans))?;
     Ok(spans)
@@ -167,10 +167,10 @@ fn median(values: &mut [f64]) -> Option<f64> {
 /// The stretches of one layer in two recordings.
 type Stretches = [(Nanos, Nanos); 2];
 
-/// A telling layer of what was decoded: the middle layer of a token in which the most lanes of the
+/// A typical layer of what was decoded: the middle layer of a token in which the most lanes of the
 /// first recording worked, and of those tokens one that took neither long nor short. The layer and
 /// its stretches in both; `None` when nothing was decoded.
-pub fn telling_layer(trace: &Trace, both: [&Spans; 2]) -> Option<(u16, Stretches)> {
+pub fn typical_layer(trace: &Trace, both: [&Spans; 2]) -> Option<(u16, Stretches)> {
     let decoded = || trace.visits.iter().filter(|visit| visit.phase == Phase::Decode);
     let layer = decoded().nth(decoded().count() / 2)?.layer;
     let of_layer = trace.visits.iter().filter(|visit| visit.layer == layer).enumerate();
@@ -231,7 +231,7 @@ mod tests {
 
     fn trace() -> Trace {
         let params = SynthParams {
-            model: "made".into(),
+            model: "synthetic".into(),
             layers: 4,
             experts: 16,
             k: 4,
@@ -259,30 +259,33 @@ mod tests {
 
     #[test]
     fn routing_comes_back_from_a_timeline() {
-        let made = trace();
-        let found = routing(&recorded(&made), &made.header);
-        assert_eq!(found.visits.len(), made.visits.len());
-        for (found, made) in found.visits.iter().zip(&made.visits) {
+        let synthetic = trace();
+        let found = routing(&recorded(&synthetic), &synthetic.header);
+        assert_eq!(found.visits.len(), synthetic.visits.len());
+        for (found, synthetic) in found.visits.iter().zip(&synthetic.visits) {
             let sorted = |visit: &Visit| {
                 let mut experts = visit.experts.clone();
                 experts.sort_unstable();
                 experts
             };
-            assert_eq!((found.layer, found.phase, found.pass), (made.layer, made.phase, made.pass));
-            assert_eq!((sorted(found), found.tokens()), (sorted(made), made.tokens()));
+            assert_eq!(
+                (found.layer, found.phase, found.pass),
+                (synthetic.layer, synthetic.phase, synthetic.pass)
+            );
+            assert_eq!((sorted(found), found.tokens()), (sorted(synthetic), synthetic.tokens()));
         }
     }
 
     #[test]
     fn a_simulated_recording_is_met_by_the_simulator() {
-        let made = trace();
-        let recorded = recorded(&made);
-        let found = routing(&recorded, &made.header);
+        let synthetic = trace();
+        let recorded = recorded(&synthetic);
+        let found = routing(&recorded, &synthetic.header);
         let again = hybrid_again(&recorded, &found, &setup(), 0.0).expect("a drive");
         let wall = |spans: &Spans| spans.iter().map(|span| span.ends).max().unwrap_or_default();
         let off = wall(&again).as_s() / wall(&recorded).as_s() - 1.0;
         assert!(off.abs() < 0.05, "{off}");
-        let (_, [a, b]) = telling_layer(&found, [&recorded, &again]).expect("decoded tokens");
+        let (_, [a, b]) = typical_layer(&found, [&recorded, &again]).expect("decoded tokens");
         assert!(a.1 > a.0 && b.1 > b.0);
     }
 }

@@ -23,7 +23,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Curves of all policies with their usual parameters; popularity is profiled on the first half.
+/// Curves of all policies with their default parameters; popularity is profiled on the first half.
 pub fn policy_curves(trace: &Trace, layout: Layout) -> Result<Vec<Curve>, TraceError> {
     let middle = trace.middle_pass();
     let mut profile = SummaryBuilder::new(&trace.header);

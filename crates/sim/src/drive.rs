@@ -1,5 +1,5 @@
 //! The virtual driver: routing in, the scheduler's actions carried out in simulated time.
-//! It starts what it is told and reports back when it would have ended; it chooses nothing.
+//! It starts what it is asked to and reports back when it would have ended; it chooses nothing.
 //! The engine has a sibling of this file that does the same in real time.
 
 use std::cmp::Reverse;
@@ -7,12 +7,12 @@ use std::collections::BinaryHeap;
 
 use motley_cost::Nanos;
 use motley_sched::cache::RoutedBuffer;
+use motley_sched::spans::{Span, SpanKind, Spans};
 use motley_sched::{Action, LoadLost, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
-use crate::foresight::Foresight;
 use crate::outcome::Outcome;
-use crate::spans::{Span, SpanKind, Spans};
+use crate::predictions::Predictor;
 use crate::world::{ComputeWork, World};
 
 /// Why a drive ended early.
@@ -25,8 +25,8 @@ pub enum DriveError {
     /// An expert was lost for good.
     #[error(transparent)]
     Lost(#[from] LoadLost),
-    /// The scheduler waits for nothing and is not done: a strategy's error.
-    #[error("layer {layer} of pass {pass} stands still at {now}")]
+    /// The scheduler waits for nothing and is not done: a strategy's bug.
+    #[error("deadlock in layer {layer} of pass {pass} at {now}: a bug, please report")]
     Deadlock {
         /// The pass.
         pass: u64,
@@ -52,7 +52,7 @@ pub fn drive(
     spans: Option<&mut Spans>,
 ) -> Result<Outcome, DriveError> {
     let mut buffer = RoutedBuffer::new(source.header());
-    let mut foresight = Foresight::new(world.foresight, source.header().experts);
+    let mut predictor = Predictor::new(world.predictions, source.header().experts);
     let mut driver = Driver {
         scheduler,
         world,
@@ -73,7 +73,7 @@ pub fn drive(
             pass.push(std::mem::take(&mut next));
             more = source.read_visit(&mut next)?;
         }
-        driver.run_pass(&pass, &mut buffer, &mut foresight)?;
+        driver.run_pass(&pass, &mut buffer, &mut predictor)?;
     }
     Ok(driver.finish())
 }
@@ -95,17 +95,17 @@ impl Driver<'_> {
         &mut self,
         pass: &[Visit],
         buffer: &mut RoutedBuffer,
-        foresight: &mut Foresight,
+        predictor: &mut Predictor,
     ) -> Result<(), DriveError> {
         let (begun, tokens) = (self.now, pass.first().map_or(0, |visit| visit.tokens() as u32));
-        foresight.see(pass);
+        predictor.predict_pass(pass);
         self.world.enter(pass.first().map_or(Phase::Decode, |visit| visit.phase));
         for (at, visit) in pass.iter().enumerate() {
             self.run_dense(visit)?;
             let routing = Routing {
                 routed: buffer.fill(visit),
                 phase: visit.phase,
-                predictions: foresight.predictions(at),
+                predictions: predictor.predictions(at),
             };
             self.scheduler.on_routed(self.now, &routing);
             self.carry_out();
@@ -169,8 +169,8 @@ impl Driver<'_> {
                     self.span(SpanKind::Compute { key, unit, tokens }, self.now, self.now + took);
                     self.schedule(self.now + took, Event::Computed { key, unit });
                 }
-                Action::Exchange { .. } => self.outcome.exchanges += 1,
-                Action::Release { .. } => self.outcome.releases += 1,
+                // Buffers change roles at no cost.
+                Action::Exchange { .. } | Action::Release { .. } => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Fits made routing to a recorded trace, and says how well it succeeded.
+//! Fits synthetic routing to a recorded trace, and says how well it succeeded.
 //!
 //! Fitted are four statistics of the summary; the hit rates of LRU are *not* fitted, so they tell
 //! whether the model of routing holds where it matters.
@@ -17,7 +17,7 @@ const WINDOW_TOKENS: u32 = 32;
 const ROUNDS: i32 = 5;
 /// Sweeps over all parameters in one round, at most.
 const MAX_SWEEPS: usize = 4;
-/// Made traces whose statistics are averaged: one alone depends much on its few frequent kinds.
+/// Synthetic traces whose statistics are averaged: one alone depends much on its few frequent kinds.
 const TRIALS: u64 = 3;
 
 /// The statistics of a trace that fitting looks at.
@@ -101,11 +101,11 @@ pub struct Fit {
     pub params: SynthParams,
     /// Statistics of the recorded trace.
     pub recorded: Statistics,
-    /// Mean statistics of traces of the same length, made with other seeds than the search's.
-    pub made: Statistics,
+    /// Mean statistics of traces of the same length, from other seeds than the search's.
+    pub synthetic: Statistics,
 }
 
-/// Searches the parameters whose made traces, of the recorded length, come closest to `trace`.
+/// Searches the parameters whose synthetic traces, of the recorded length, come closest to `trace`.
 ///
 /// A pattern search from the best of a coarse grid: every parameter is moved up and down by a step
 /// and kept where that helps, until nothing does; then the step is halved. All trials share their
@@ -122,8 +122,8 @@ pub fn fit(trace: &Trace, seed: u64) -> Result<Fit, Problem> {
             }
         }
     }
-    let made = averaged(&search.best, seed.wrapping_add(TRIALS), Statistics::of)?;
-    Ok(Fit { params: search.best, recorded: Statistics::of(trace), made })
+    let synthetic = averaged(&search.best, seed.wrapping_add(TRIALS), Statistics::of)?;
+    Ok(Fit { params: search.best, recorded: Statistics::of(trace), synthetic })
 }
 
 struct Search {
@@ -164,8 +164,8 @@ impl Search {
     }
 
     fn consider(&mut self, params: SynthParams) -> Result<bool, Problem> {
-        let made = averaged(&params, self.seed, Statistics::fitted)?;
-        let distance = self.target.distance(&made);
+        let synthetic = averaged(&params, self.seed, Statistics::fitted)?;
+        let distance = self.target.distance(&synthetic);
         let better = distance < self.distance;
         if better {
             (self.best, self.distance) = (params, distance);
@@ -203,7 +203,7 @@ fn first_guess(trace: &Trace) -> SynthParams {
         of_phase.map(Visit::tokens).sum::<usize>() as u32
     };
     SynthParams {
-        model: format!("{} (made)", header.model),
+        model: format!("{} (synthetic)", header.model),
         layers: header.layers,
         experts: header.experts,
         k: header.k,
@@ -217,7 +217,7 @@ fn first_guess(trace: &Trace) -> SynthParams {
     }
 }
 
-/// Mean statistics of [`TRIALS`] made traces, from `seed` on.
+/// Mean statistics of [`TRIALS`] synthetic traces, from `seed` on.
 fn averaged(
     params: &SynthParams,
     seed: u64,
@@ -225,16 +225,16 @@ fn averaged(
 ) -> Result<Statistics, Problem> {
     let mut mean = Statistics::default();
     for trial in 0..TRIALS {
-        mean.add(&of(&make(params, seed.wrapping_add(trial))?), 1.0 / TRIALS as f64);
+        mean.add(&of(&synthesize(params, seed.wrapping_add(trial))?), 1.0 / TRIALS as f64);
     }
     Ok(mean)
 }
 
-/// A whole made trace.
-pub fn make(params: &SynthParams, seed: u64) -> Result<Trace, Problem> {
+/// A whole synthetic trace.
+pub fn synthesize(params: &SynthParams, seed: u64) -> Result<Trace, Problem> {
     let mut synth = Synth::new(params.clone(), seed)?;
     // A generator reads nothing, so it cannot fail to read.
-    Ok(Trace::collect(&mut synth).expect("made visits"))
+    Ok(Trace::collect(&mut synth).expect("synthetic visits"))
 }
 
 /// How much likelier than the mean a token's heaviest expert is used by the next token, by decode

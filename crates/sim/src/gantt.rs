@@ -2,10 +2,9 @@
 //! Draws recorded spans; computes nothing but where they go.
 
 use motley_cost::Nanos;
+use motley_sched::spans::{RowNames, Span, SpanKind, Spans};
 use motley_sched::{Purpose, Unit};
 use plotters::prelude::*;
-
-use crate::spans::{RowNames, Span, SpanKind, Spans};
 
 /// Why a picture could not be drawn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

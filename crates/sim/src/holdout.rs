@@ -31,11 +31,11 @@ impl Layout {
 }
 
 /// α of MRS tried on the first half.
-pub const MRS_ALPHAS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
+const MRS_ALPHAS: [f64; 8] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
 /// Half-lives of LFRU tried on the first half, in visits.
-pub const LFRU_HALF_LIVES: [f64; 4] = [4.0, 16.0, 64.0, 256.0];
+const LFRU_HALF_LIVES: [f64; 4] = [4.0, 16.0, 64.0, 256.0];
 /// Learning rates of blend tried on the first half.
-pub const BLEND_RATES: [f32; 3] = [0.01, 0.02, 0.05];
+const BLEND_RATES: [f32; 3] = [0.01, 0.02, 0.05];
 
 /// What replays of one trace at one size found, on its second half.
 #[derive(Clone, Debug)]
@@ -43,33 +43,33 @@ pub struct HoldOut {
     /// Share of experts that have slots.
     pub share: f64,
     /// LRU.
-    pub lru: Measured,
+    pub lru: HeldOutHits,
     /// LFU.
-    pub lfu: Measured,
+    pub lfu: HeldOutHits,
     /// LFRU with the half-life best on the first half.
-    pub lfru: Measured,
+    pub lfru: HeldOutHits,
     /// MRS with the α best on the first half.
-    pub mrs: Measured,
+    pub mrs: HeldOutHits,
     /// MRS with the α best on the second half: what no choice of α could exceed.
-    pub mrs_in_hindsight: Measured,
+    pub mrs_in_hindsight: HeldOutHits,
     /// Popularity profiled on the first half.
-    pub popularity: Measured,
+    pub popularity: HeldOutHits,
     /// Blend with the rate best on the first half.
-    pub blend: Measured,
+    pub blend: HeldOutHits,
     /// Belady's bound.
-    pub belady: Measured,
+    pub belady: HeldOutHits,
 }
 
 /// One policy's decode hits, pass by pass.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct HeldOutHits {
     /// The policy with its parameters.
     pub policy: String,
     /// Hits of each decode pass of the second half.
     pub passes: Vec<HitCount>,
 }
 
-impl Measured {
+impl HeldOutHits {
     /// Decode hit rate.
     pub fn rate(&self) -> f64 {
         let mut sum = HitCount::default();
@@ -95,7 +95,7 @@ impl Measured {
 impl HoldOut {
     /// Share of the way from LRU to Belady that `policy` covers; negative when it is below LRU,
     /// `None` when there is no way to cover (less than a tenth of a point).
-    pub fn gap_closed(&self, policy: &Measured) -> Option<f64> {
+    pub fn gap_closed(&self, policy: &HeldOutHits) -> Option<f64> {
         let gap = self.belady.rate() - self.lru.rate();
         (gap >= 0.001).then(|| (policy.rate() - self.lru.rate()) / gap)
     }
@@ -148,12 +148,12 @@ impl Halves<'_> {
         best.map_or(PolicyChoice::Lru, |(_, choice)| choice)
     }
 
-    fn second(&self, choice: PolicyChoice) -> Measured {
+    fn second(&self, choice: PolicyChoice) -> HeldOutHits {
         let policy = choice.build(&self.trace.header);
         self.measure(self.trace, policy, choice.to_string(), self.middle)
     }
 
-    fn popularity(&self) -> Measured {
+    fn popularity(&self) -> HeldOutHits {
         let mut profile = SummaryBuilder::new(&self.first.header);
         self.first.visits.iter().for_each(|visit| profile.observe(visit));
         let counts = profile.finish().popularity;
@@ -161,9 +161,9 @@ impl Halves<'_> {
         self.measure(self.trace, policy, "popularity".into(), self.middle)
     }
 
-    fn belady(&self) -> Measured {
+    fn belady(&self) -> HeldOutHits {
         let Some(policy) = Belady::new(self.trace) else {
-            return Measured { policy: "belady (trace too long)".into(), passes: Vec::new() };
+            return HeldOutHits { policy: "belady (trace too long)".into(), passes: Vec::new() };
         };
         self.measure(self.trace, Box::new(policy), "belady".into(), self.middle)
     }
@@ -174,7 +174,7 @@ impl Halves<'_> {
         policy: Box<dyn CachePolicy>,
         name: String,
         count_from: u64,
-    ) -> Measured {
+    ) -> HeldOutHits {
         let grid = trace.header.grid();
         let mut cache = ExpertCache::new(grid, self.layout.capacity(grid, self.share), policy);
         let mut passes = Vec::new();
@@ -190,6 +190,6 @@ impl Halves<'_> {
                 pass.add(hits);
             }
         });
-        Measured { policy: name, passes }
+        HeldOutHits { policy: name, passes }
     }
 }

@@ -1,8 +1,8 @@
-//! The simulator: the same judgement as the engine, driven by virtual time and recorded or made
-//! routing. It depends on nouns and judgement only.
+//! The simulator: the same judgement as the engine, driven by virtual time and recorded or
+//! synthetic routing. It depends on nouns and judgement only.
 //!
 //! Modules in reading order:
-//! - [`world`]: how long things really take; [`faults`] and [`foresight`] of a stated quality.
+//! - [`world`]: how long things really take; [`faults`] and [`predictions`] of a stated quality.
 //! - [`drive`](mod@drive): the event loop, sibling of the engine's.
 //! - [`outcome`]: hit rate, speed, utilisation, idle link time.
 //! - [`gantt`](mod@gantt): a stretch of a drive as a picture.
@@ -10,15 +10,14 @@
 //! - [`setup`]: from a machine, a model and names to a drive.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
-//! - [`synth`]: made routing with chosen statistics, by seed.
-//! - [`fit`]: made routing fitted to a recorded trace, and how well.
+//! - [`synth`]: synthetic routing with chosen statistics, by seed.
+//! - [`fit`]: synthetic routing fitted to a recorded trace, and how well.
 //! - [`curves`]: hit rate over cache size for every policy.
 //! - [`chart`]: the curves as a picture.
 //! - [`report`]: the comparison of cache policies as one document.
 //! - [`rerun`]: a recorded run again with its measured costs (M1).
 //! - [`beside`]: a recorded timeline again, from what it shows.
 //! - [`explain`]: where a run's time went, and what would have changed it (M2).
-//! - [`reproduce`]: published results beside ours (H5, G6).
 
 #![forbid(unsafe_code)]
 
@@ -29,13 +28,14 @@ pub mod drive;
 pub mod explain;
 pub mod faults;
 pub mod fit;
-pub mod foresight;
+#[cfg(test)]
+mod fixture;
 pub mod gantt;
 pub mod holdout;
 pub mod outcome;
+pub mod predictions;
 pub mod replay;
 pub mod report;
-pub mod reproduce;
 pub mod rerun;
 pub mod setup;
 pub mod shape;

@@ -1,8 +1,6 @@
 //! What a drive came to: hit rate, speed, utilisation, idle link time. Sums and ratios only.
 
-use std::fmt;
-
-use motley_cost::{EnergyCost, Nanos};
+use motley_cost::Nanos;
 use motley_sched::Unit;
 use motley_sched::scheduler::Counts;
 use motley_trace::Phase;
@@ -28,10 +26,6 @@ pub struct Outcome {
     pub demand_busy: Nanos,
     /// Guessed transfers.
     pub guess_busy: Nanos,
-    /// Buffers that changed roles.
-    pub exchanges: u64,
-    /// Buffers given back.
-    pub releases: u64,
 }
 
 /// Sums over the passes of one phase.
@@ -92,54 +86,8 @@ impl Outcome {
         busy.as_s() / self.wall.as_s().max(f64::MIN_POSITIVE)
     }
 
-    /// Joules of both sides over the drive (M7). The fast unit also does everything dense; the
-    /// home units are one device, busy as long as the busiest of them.
-    pub fn joules(&self, fast: EnergyCost, home: Option<EnergyCost>) -> f64 {
-        let busiest = self.home_busy.iter().copied().max().unwrap_or(Nanos::ZERO);
-        let home = home.map_or(0.0, |cost| cost.joules(self.wall, busiest));
-        fast.joules(self.wall, self.dense_busy + self.fast_busy) + home
-    }
-
     /// Time the link moved nothing.
     pub fn link_idle(&self) -> Nanos {
         self.wall - self.demand_busy - self.guess_busy
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |busy| 100.0 * self.share_of_wall(busy);
-        let (prefill, decode) = (self.prefill.tokens_per_s(), self.decode.tokens_per_s());
-        writeln!(f, "hit rate      {:6.1} %", 100.0 * self.hit_rate())?;
-        writeln!(f, "prefill       {prefill:6.1} tok/s ({} tokens)", self.prefill.tokens)?;
-        writeln!(f, "decode        {decode:6.1} tok/s ({} tokens)", self.decode.tokens)?;
-        writeln!(f, "dense         {:6.1} % of the time", percent(self.dense_busy))?;
-        writeln!(f, "fast unit     {:6.1} %", percent(self.fast_busy))?;
-        for (lane, busy) in self.home_busy.iter().enumerate() {
-            writeln!(f, "home lane {lane:<3} {:6.1} %", percent(*busy))?;
-        }
-        writeln!(f, "link, demand  {:6.1} %", percent(self.demand_busy))?;
-        writeln!(f, "link, guesses {:6.1} %", percent(self.guess_busy))?;
-        write!(f, "link, idle    {:6.1} %", percent(self.link_idle()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn energy_counts_rest_and_work_of_both_sides() {
-        let second = Nanos(1_000_000_000);
-        let outcome = Outcome {
-            wall: Nanos(2 * second.0),
-            dense_busy: second,
-            home_busy: vec![Nanos::ZERO, second],
-            ..Outcome::default()
-        };
-        let cost = EnergyCost { idle_w: 10.0, active_w: 90.0 };
-        assert_eq!(outcome.joules(cost, None), 110.0);
-        assert_eq!(outcome.joules(cost, Some(cost)), 220.0);
-        assert_eq!(outcome.link_idle(), outcome.wall);
     }
 }

@@ -38,17 +38,6 @@ pub struct ReplayCounts {
     pub prefill: HitCount,
     /// Decode visits.
     pub decode: HitCount,
-    /// Experts that got a slot.
-    pub admitted: u64,
-}
-
-impl ReplayCounts {
-    /// Prefill and decode together.
-    pub fn overall(&self) -> HitCount {
-        let mut sum = self.prefill;
-        sum.add(self.decode);
-        sum
-    }
 }
 
 /// Replays everything `source` yields; passes before `count_from` warm the cache uncounted.
@@ -61,7 +50,7 @@ pub fn replay(
     let mut counts = ReplayCounts::default();
     let mut visit = Visit::default();
     while source.read_visit(&mut visit)? {
-        let seen = replayer.visit(&visit, cache);
+        let hits = replayer.visit(&visit, cache);
         if visit.pass < count_from {
             continue;
         }
@@ -69,13 +58,12 @@ pub fn replay(
             Phase::Prefill => &mut counts.prefill,
             Phase::Decode => &mut counts.decode,
         };
-        phase.add(seen.hits);
-        counts.admitted += seen.admitted;
+        phase.add(hits);
     }
     Ok(counts)
 }
 
-/// Replays a trace in memory and tells of every visit.
+/// Replays a trace in memory and reports every visit.
 pub fn replay_passes(
     trace: &Trace,
     cache: &mut ExpertCache,
@@ -83,8 +71,8 @@ pub fn replay_passes(
 ) {
     let mut replayer = Replayer::new(&trace.header);
     for visit in &trace.visits {
-        let seen = replayer.visit(visit, cache);
-        on_visit(visit, seen.hits);
+        let hits = replayer.visit(visit, cache);
+        on_visit(visit, hits);
     }
 }
 
@@ -95,17 +83,12 @@ struct Replayer {
     leases: Vec<Lease>,
 }
 
-struct SeenVisit {
-    hits: HitCount,
-    admitted: u64,
-}
-
 impl Replayer {
     fn new(header: &TraceHeader) -> Self {
         Self { buffer: RoutedBuffer::new(header), misses: Vec::new(), leases: Vec::new() }
     }
 
-    fn visit(&mut self, visit: &Visit, cache: &mut ExpertCache) -> SeenVisit {
+    fn visit(&mut self, visit: &Visit, cache: &mut ExpertCache) -> HitCount {
         let routed = self.buffer.fill(visit);
         cache.on_visit(&routed);
         self.misses.clear();
@@ -114,10 +97,8 @@ impl Replayer {
         if !bypasses {
             self.leases.extend(routed.keys().filter_map(|key| cache.lease(key)));
         }
-        let mut admitted = 0;
         for &key in &self.misses {
             let Ok(new) = cache.admit(key) else { continue };
-            admitted += 1;
             if bypasses {
                 cache.release(new.lease);
             } else {
@@ -126,7 +107,6 @@ impl Replayer {
         }
         self.leases.drain(..).for_each(|lease| cache.release(lease));
         let needed = routed.experts.len() as u64;
-        let hits = HitCount { needed, hits: needed - self.misses.len() as u64 };
-        SeenVisit { hits, admitted }
+        HitCount { needed, hits: needed - self.misses.len() as u64 }
     }
 }

@@ -1,4 +1,4 @@
-//! The report on cache policies: recorded and made traces, tables as Markdown, curves as SVG.
+//! The report on cache policies: recorded and synthetic traces, tables as Markdown, curves as SVG.
 //! It returns text; the door that asked writes the files.
 
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use thiserror::Error;
 
 use crate::chart::{ChartError, Frame, Panel, panel_chart};
 use crate::curves::{gains_over_lru, policy_curves};
-use crate::fit::{Fit, fit, make};
-use crate::holdout::{HoldOut, Layout, Measured, hold_out};
+use crate::fit::{Fit, fit, synthesize};
+use crate::holdout::{HeldOutHits, HoldOut, Layout, hold_out};
 
 /// Cache sizes of the tables (HybriMoE, Figure 9).
 const TABLE_SHARES: [f64; 3] = [0.25, 0.5, 0.75];
@@ -27,9 +27,9 @@ const LAYOUTS: [(Layout, &str, &str); 2] = [
 pub struct ReportInput<'a> {
     /// Recorded traces.
     pub traces: &'a [Trace],
-    /// Decode tokens of each made trace.
-    pub made_tokens: u32,
-    /// Seed of made traces.
+    /// Decode tokens of each synthetic trace.
+    pub synthetic_tokens: u32,
+    /// Seed of synthetic traces.
     pub seed: u64,
 }
 
@@ -62,7 +62,7 @@ pub enum ReportError {
     Chart(#[from] ChartError),
 }
 
-/// Compares all policies on recorded traces and on made ones fitted to them.
+/// Compares all policies on recorded traces and on synthetic ones fitted to them.
 pub fn cache_policy_report(input: &ReportInput<'_>) -> Result<CachePolicyReport, ReportError> {
     let mut text = String::from(INTRODUCTION);
     write_traces(&mut text, input.traces);
@@ -81,10 +81,14 @@ pub fn cache_policy_report(input: &ReportInput<'_>) -> Result<CachePolicyReport,
     let fits = input.traces.iter().map(|trace| fitted(trace, input.seed));
     let fits = fits.collect::<Result<Vec<_>, _>>()?;
     write_fits(&mut text, &fits);
-    let made = fits.iter().map(|fit| made_trace(fit, input));
-    let made = made.collect::<Result<Vec<_>, _>>()?;
-    let _ = write!(text, "\n## Slots per layer, made traces of {} tokens\n\n", input.made_tokens);
-    write_hold_outs(&mut text, &made, Layout::PerLayer);
+    let synthetic = fits.iter().map(|fit| synthetic_trace(fit, input));
+    let synthetic = synthetic.collect::<Result<Vec<_>, _>>()?;
+    let _ = write!(
+        text,
+        "\n## Slots per layer, synthetic traces of {} tokens\n\n",
+        input.synthetic_tokens
+    );
+    write_hold_outs(&mut text, &synthetic, Layout::PerLayer);
     text.push_str(DOUBTS);
     Ok(CachePolicyReport { markdown: text, charts })
 }
@@ -94,11 +98,11 @@ fn fitted(trace: &Trace, seed: u64) -> Result<Fit, ReportError> {
     fit(trace, seed).map_err(|problem| ReportError::Fit { model: model(), problem })
 }
 
-fn made_trace(fit: &Fit, input: &ReportInput<'_>) -> Result<Trace, ReportError> {
+fn synthetic_trace(fit: &Fit, input: &ReportInput<'_>) -> Result<Trace, ReportError> {
     let mut params = fit.params.clone();
-    params.decode_tokens = input.made_tokens;
+    params.decode_tokens = input.synthetic_tokens;
     let model = params.model.clone();
-    make(&params, input.seed).map_err(|problem| ReportError::Fit { model, problem })
+    synthesize(&params, input.seed).map_err(|problem| ReportError::Fit { model, problem })
 }
 
 /// The charts of hit rates and of gains over LRU.
@@ -169,8 +173,8 @@ fn write_hold_outs(text: &mut String, traces: &[Trace], layout: Layout) {
 }
 
 fn write_hold_out(text: &mut String, model: &str, found: &HoldOut) {
-    let percent = |measured: &Measured| 100.0 * measured.rate();
-    let closed = |measured: &Measured| match found.gap_closed(measured) {
+    let percent = |measured: &HeldOutHits| 100.0 * measured.rate();
+    let closed = |measured: &HeldOutHits| match found.gap_closed(measured) {
         Some(share) => format!("{:.0} %", 100.0 * share),
         None => "no gap".into(),
     };
@@ -230,35 +234,35 @@ fn blend_leads_by_errors(found: &HoldOut) -> f64 {
 fn write_fits(text: &mut String, fits: &[Fit]) {
     text.push_str(FITTING);
     for fit in fits {
-        let (real, made, params) = (&fit.recorded, &fit.made, &fit.params);
+        let (real, synthetic, params) = (&fit.recorded, &fit.synthetic, &fit.params);
         let _ = writeln!(
             text,
             "| {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.1} / {:.1} | {:.2} / {:.2} | {:.0} / \
              {:.0} | {:.2} / {:.2} | {:.1} / {:.1} | {:.1} / {:.1} |",
-            params.model.trim_end_matches(" (made)"),
+            params.model.trim_end_matches(" (synthetic)"),
             params.zipf_skew,
             params.repeat,
             params.recall,
             params.layer_correlation,
             params.weight_tilt,
             real.imbalance,
-            made.imbalance,
+            synthetic.imbalance,
             real.token_reuse,
-            made.token_reuse,
+            synthetic.token_reuse,
             real.working_set,
-            made.working_set,
+            synthetic.working_set,
             real.layer_lift,
-            made.layer_lift,
+            synthetic.layer_lift,
             100.0 * real.lru_hits_25,
-            100.0 * made.lru_hits_25,
+            100.0 * synthetic.lru_hits_25,
             100.0 * real.lru_hits_50,
-            100.0 * made.lru_hits_50,
+            100.0 * synthetic.lru_hits_50,
         );
     }
 }
 
 const INTRODUCTION: &str = "\
-# Cache policies on recorded and made routing
+# Cache policies on recorded and synthetic routing
 
 Written by `motley sim --trace FILE … --curves FOLDER`; do not edit. Techniques H3, M6, N1.
 
@@ -278,11 +282,11 @@ The claim to test (HybriMoE, section IV-D): at 25 % MRS hits 36.2 % where LRU hi
 ";
 
 const FITTING: &str = "
-## Made routing, fitted
+## Synthetic routing, fitted
 
 Fitted are r_l, reuse, working set and layer lift (how much better than popularity the layer before
-foretells the next); the LRU hit rates are not fitted and show what the model misses. Each pair is
-recorded / made, the made side a mean over three seeds the search has not used.
+predicts the next); the LRU hit rates are not fitted and show what the model misses. Each pair is
+recorded / synthetic, the synthetic side a mean over three seeds the search has not used.
 
 | trace | Zipf skew | repeat | recall | layer correlation | weight tilt | r_l | next token reuses | \
 experts in 32 tokens | layer lift | LRU hits at 25 % | LRU hits at 50 % |
@@ -294,7 +298,7 @@ const DOUBTS: &str = "
 
 - Differences below about twice the standard error say nothing, and that error takes tokens as
   independent, which flatters it.
-- Made traces have no scores of experts that were not chosen, which MRS would use.
+- Synthetic traces have no scores of experts that were not chosen, which MRS would use.
 - Below one token's working set a global pool under LRU hits nothing; every policy that counts does
   better there.
 - Where a cache holds every expert the text needs, all policies are equal.

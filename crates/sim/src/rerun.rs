@@ -6,16 +6,16 @@ use motley_cost::{ComputeCost, TransferCost};
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::spans::Spans;
 use motley_sched::strategy::OnDemand;
 use motley_sched::{Costs, Limits, Named, Scheduler, SchedulerParts, UnknownName};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
 use crate::drive::{DriveError, drive};
-use crate::foresight::ForesightParams;
 use crate::outcome::Outcome;
+use crate::predictions::PredictionParams;
 use crate::replay::replay;
-use crate::spans::Spans;
 use crate::world::{DenseCost, Truth, World};
 
 /// Why a run cannot be run again.
@@ -58,8 +58,8 @@ pub struct Rerun {
     pub prefill: PhaseCosts,
     /// What single tokens cost.
     pub decode: PhaseCosts,
-    /// Share of the next layer's experts that are foreseen.
-    pub foreseen: f64,
+    /// Share of the next layer's experts that are predicted.
+    pub prediction_accuracy: f64,
 }
 
 /// What one phase was measured to cost.
@@ -91,7 +91,7 @@ impl Rerun {
             expert_bytes: record.expert_bytes,
             prefill: PhaseCosts::of(&record.prefill, record),
             decode: PhaseCosts::of(&record.decode, record),
-            foreseen: streaming.foreseen.unwrap_or(0.0),
+            prediction_accuracy: streaming.foreseen.unwrap_or(0.0),
         })
     }
 
@@ -115,14 +115,14 @@ impl Rerun {
             limits: self.limits,
         });
         let layers = u16::from(self.prefetch.uses_predictions());
-        let foresight = ForesightParams { layers, accuracy: self.foreseen, seed: 0 };
+        let predictions = PredictionParams { layers, accuracy: self.prediction_accuracy, seed: 0 };
         let world = World::new(decode, self.decode.dense).with_prefill(prefill);
-        let mut world = world.with_foresight(foresight);
+        let mut world = world.with_predictions(predictions);
         Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
     }
 }
 
-/// Share of the decoded tokens' experts a policy had at hand, without guesses.
+/// Share of the decoded tokens' experts a policy had resident, without guesses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PolicyHits {
     /// Its name; `belady` is the bound no policy passes.
@@ -191,9 +191,9 @@ impl PhaseCosts {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::synth::{Synth, SynthParams};
+    use crate::fixture::trace;
     use motley_trace::StreamingRecord;
 
     fn record() -> RunRecord {
@@ -206,7 +206,7 @@ pub(crate) mod tests {
         };
         RunRecord {
             motley_run: 1,
-            model: "made".into(),
+            model: "synthetic".into(),
             expert_layers: 4,
             expert_bytes: 1_000_000,
             threads: 2,
@@ -242,24 +242,6 @@ pub(crate) mod tests {
                 ..phase(100, 400, 1600, 1600)
             },
         }
-    }
-
-    /// Made routing of a small model.
-    pub(crate) fn trace() -> Trace {
-        let params = SynthParams {
-            model: "made".into(),
-            layers: 4,
-            experts: 16,
-            k: 4,
-            prompt_tokens: 32,
-            decode_tokens: 64,
-            zipf_skew: 0.7,
-            repeat: 0.2,
-            recall: 0.5,
-            layer_correlation: 0.5,
-            weight_tilt: 0.0,
-        };
-        Trace::collect(&mut Synth::new(params, 7).unwrap()).unwrap()
     }
 
     #[test]

@@ -6,16 +6,16 @@ use motley_machine::{Device, DeviceKind, Machine};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
 use motley_sched::regime::{self, Regime, RegimeError};
+use motley_sched::spans::Spans;
 use motley_sched::strategy::{LayerSplit, StrategyChoice};
 use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
 use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
 
 use crate::drive::{DriveError, drive};
 use crate::faults::Faults;
-use crate::foresight::ForesightParams;
 use crate::outcome::Outcome;
+use crate::predictions::PredictionParams;
 use crate::shape::{Dense, ModelShape};
-use crate::spans::Spans;
 use crate::world::{DenseCost, World};
 
 /// Part of every memory left to caches of keys and values, buffers and the system.
@@ -23,7 +23,7 @@ pub const SPARE: f64 = 0.2;
 /// Launches of dense work per layer: attention, and what follows it.
 const DENSE_LAUNCHES: f64 = 2.0;
 /// Layers looked ahead by what uses predictions (H2).
-const FORESIGHT_LAYERS: u16 = 3;
+const PREDICTED_LAYERS: u16 = 3;
 
 /// How much of the fast tier holds experts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,8 +51,8 @@ pub struct Choices<'a> {
     pub prefetch: Option<PrefetchChoice>,
     /// How much stays.
     pub cache: CacheSize,
-    /// Chance that a choice one layer ahead is foreseen.
-    pub foresight: f64,
+    /// Chance that a choice one layer ahead is predicted.
+    pub prediction_accuracy: f64,
     /// What goes wrong, and its seed.
     pub faults: Option<(Faults, u64)>,
     /// Seed of wrong predictions.
@@ -82,7 +82,7 @@ pub struct Setup {
     pub slots_per_layer: u32,
     costs: Costs,
     dense_cost: DenseCost,
-    foresight: ForesightParams,
+    predictions: PredictionParams,
     faults: Option<(Faults, u64)>,
 }
 
@@ -107,7 +107,7 @@ impl Setup {
             Regime::NearData => PrefetchChoice::PrefillCounted,
             Regime::OneMemory => PrefetchChoice::None,
         });
-        let layers = if prefetch.uses_predictions() { FORESIGHT_LAYERS } else { 0 };
+        let layers = if prefetch.uses_predictions() { PREDICTED_LAYERS } else { 0 };
         Ok(Self {
             regime,
             fast: name(fast),
@@ -125,7 +125,11 @@ impl Setup {
             costs,
             dense_cost: device(gpu_or_cpu)
                 .map_or(DenseCost::default(), |unit| dense_cost(unit, model)),
-            foresight: ForesightParams { layers, accuracy: choices.foresight, seed: choices.seed },
+            predictions: PredictionParams {
+                layers,
+                accuracy: choices.prediction_accuracy,
+                seed: choices.seed,
+            },
             faults: choices.faults,
         })
     }
@@ -150,7 +154,7 @@ impl Setup {
             StrategyChoice::LayerSplit => LayerSplit::residents(grid, slots),
             _ => most_used(trace, grid),
         });
-        let mut world = World::new(self.costs, self.dense_cost).with_foresight(self.foresight);
+        let mut world = World::new(self.costs, self.dense_cost).with_predictions(self.predictions);
         if let Some((faults, seed)) = self.faults {
             world = world.with_faults(faults, seed);
         }
@@ -192,9 +196,9 @@ fn slots_per_layer(choices: &Choices<'_>, regime: Regime, fast: DeviceKind) -> u
     slots.min(experts)
 }
 
-/// Weights over bandwidth or arithmetic, with the usual efficiency; attention over the context
+/// Weights over bandwidth or arithmetic, with the default efficiency; attention over the context
 /// is not counted.
-pub(crate) fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
+pub fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
     let Efficiency { compute, bandwidth } = Efficiency::USUAL;
     let read_us = |dense: Dense| dense.bytes / (unit.bandwidth_gb_per_s * 1e3 * bandwidth);
     let flop_per_us = unit.compute_tflops * 1e6 * compute;

@@ -1,12 +1,12 @@
 //! What the simulator needs to know of a model: how many experts of what size, and the weights
-//! every token reads. Ready models by name, or written out; a GGUF file's is made by its reader.
+//! every token reads. Ready models by name, or written out; a GGUF file's shape comes from its reader.
 
 use std::str::FromStr;
 
 use motley_cost::ExpertShape;
 use thiserror::Error;
 
-/// Bits of a weight unless told: four-bit blocks with their scales.
+/// Bits of a weight by default: four-bit blocks with their scales.
 pub const DEFAULT_BITS: f64 = 4.5;
 
 /// A model as the simulator sees it.

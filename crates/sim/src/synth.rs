@@ -1,4 +1,4 @@
-//! Made routing: an endless supply of traces with chosen statistics, the same for the same seed.
+//! Synthetic routing: an endless supply of traces with chosen statistics, the same for the same seed.
 //! It imitates how routing repeats, not what experts mean.
 //!
 //! Each token has a hidden kind, as words have: with p = `recall` that of one of the last 32
@@ -29,7 +29,7 @@ const WEIGHT_RATIO: f32 = 0.75;
 /// Tokens of a prompt in one pass.
 pub const CHUNK_TOKENS: u32 = 512;
 
-/// What the made trace should be like. Shares are in 0..=1.
+/// What the synthetic trace should be like. Shares are in 0..=1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SynthParams {
     /// Name for the header.
@@ -57,7 +57,7 @@ pub struct SynthParams {
 }
 
 impl SynthParams {
-    /// The header of the traces made.
+    /// The header of its traces.
     pub fn header(&self) -> TraceHeader {
         TraceHeader {
             version: FORMAT_VERSION,
@@ -80,7 +80,7 @@ pub struct Synth {
     kind_steps: Vec<f64>,
     /// Kinds of the last tokens, a ring.
     recent_kinds: Vec<usize>,
-    made_tokens: u32,
+    drawn_tokens: u32,
     pass: u64,
     /// The visits of the current pass, last layer first.
     ready: Vec<Visit>,
@@ -112,7 +112,7 @@ impl Synth {
             expert_steps,
             kind_steps: zipf_steps(KINDS, 1.0),
             recent_kinds: Vec::with_capacity(RECALL_TOKENS),
-            made_tokens: 0,
+            drawn_tokens: 0,
             pass: 0,
             ready: Vec::new(),
             params,
@@ -120,7 +120,7 @@ impl Synth {
     }
 
     fn make_pass(&mut self) {
-        let prompt_left = self.params.prompt_tokens.saturating_sub(self.made_tokens);
+        let prompt_left = self.params.prompt_tokens.saturating_sub(self.drawn_tokens);
         let (phase, tokens) = match prompt_left {
             0 => (Phase::Decode, 1),
             left => (Phase::Prefill, left.min(CHUNK_TOKENS)),
@@ -143,7 +143,7 @@ impl Synth {
         if self.recent_kinds.len() < RECALL_TOKENS {
             self.recent_kinds.push(kind);
         } else {
-            self.recent_kinds[self.made_tokens as usize % RECALL_TOKENS] = kind;
+            self.recent_kinds[self.drawn_tokens as usize % RECALL_TOKENS] = kind;
         }
         kind
     }
@@ -159,11 +159,11 @@ impl Synth {
             };
             draws.choose(layer);
             let row = &layer.last;
-            visit.positions.push(self.made_tokens);
+            visit.positions.push(self.drawn_tokens);
             visit.experts.extend_from_slice(row);
             push_weights(&mut visit.weights, row.len());
         }
-        self.made_tokens += 1;
+        self.drawn_tokens += 1;
     }
 }
 
@@ -174,7 +174,7 @@ impl VisitSource for Synth {
 
     fn read_visit(&mut self, visit: &mut Visit) -> Result<bool, TraceError> {
         let total = u64::from(self.params.prompt_tokens) + u64::from(self.params.decode_tokens);
-        if self.ready.is_empty() && u64::from(self.made_tokens) < total {
+        if self.ready.is_empty() && u64::from(self.drawn_tokens) < total {
             self.make_pass();
         }
         let Some(next) = self.ready.pop() else { return Ok(false) };

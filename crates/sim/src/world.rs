@@ -5,7 +5,7 @@ use motley_cost::Nanos;
 use motley_sched::{Costs, Phase, Share, Unit};
 
 use crate::faults::{FaultStream, Faults};
-use crate::foresight::ForesightParams;
+use crate::predictions::PredictionParams;
 
 /// Time of everything that is not a routed expert.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -44,8 +44,8 @@ pub struct World {
     now: Truth,
     decode: Truth,
     prefill: Truth,
-    /// How well the coming layers are foreseen.
-    pub foresight: ForesightParams,
+    /// How well the coming layers are predicted.
+    pub predictions: PredictionParams,
     faults: FaultStream,
 }
 
@@ -66,12 +66,12 @@ pub(crate) struct LoadOutcome {
 }
 
 impl World {
-    /// A world without faults and without foresight.
+    /// A world without faults and predictions.
     pub fn new(costs: Costs, dense: DenseCost) -> Self {
         let truth = Truth { costs, dense };
         let faults = FaultStream::new(Faults::default(), 0);
-        let foresight = ForesightParams::default();
-        Self { now: truth, decode: truth, prefill: truth, foresight, faults }
+        let predictions = PredictionParams::default();
+        Self { now: truth, decode: truth, prefill: truth, predictions, faults }
     }
 
     /// The same world with costs of its own for prompts, as measured runs have them.
@@ -84,9 +84,9 @@ impl World {
         Self { faults: FaultStream::new(faults, seed), ..self }
     }
 
-    /// The same world with foresight.
-    pub fn with_foresight(self, foresight: ForesightParams) -> Self {
-        Self { foresight, ..self }
+    /// The same world with predictions.
+    pub fn with_predictions(self, predictions: PredictionParams) -> Self {
+        Self { predictions, ..self }
     }
 
     pub(crate) fn enter(&mut self, phase: Phase) {

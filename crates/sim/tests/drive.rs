@@ -8,8 +8,8 @@ use motley_sched::prefetch::{NextLayer, NoPrefetch, Prefetcher};
 use motley_sched::strategy::{OnDemand, TimelineStrategy};
 use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
 use motley_sim::faults::Faults;
-use motley_sim::foresight::ForesightParams;
 use motley_sim::gantt::{GanttError, Window, gantt, stacked};
+use motley_sim::predictions::PredictionParams;
 use motley_sim::spans::{RowNames, Spans};
 use motley_sim::synth::{Synth, SynthParams};
 use motley_sim::{DenseCost, Outcome, World, drive};
@@ -64,9 +64,9 @@ fn dense() -> DenseCost {
 fn full(share: f64, faults: Faults, seed: u64, spans: Option<&mut Spans>) -> Outcome {
     let strategy = Box::new(TimelineStrategy::default());
     let mut scheduler = scheduler(hybrid(), share, strategy, Box::new(NextLayer::default()));
-    let foresight = ForesightParams { layers: 3, accuracy: 0.8, seed: 1 };
+    let predictions = PredictionParams { layers: 3, accuracy: 0.8, seed: 1 };
     let mut world =
-        World::new(hybrid(), dense()).with_faults(faults, seed).with_foresight(foresight);
+        World::new(hybrid(), dense()).with_faults(faults, seed).with_predictions(predictions);
     drive(&mut synth(40), &mut scheduler, &mut world, spans).expect("a drive to its end")
 }
 

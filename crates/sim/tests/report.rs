@@ -1,9 +1,9 @@
-//! The report as a whole on a small made trace, and the fit on a recorded one.
+//! The report as a whole on a small synthetic trace, and the fit on a recorded one.
 
 use std::fs::File;
 use std::io::BufReader;
 
-use motley_sim::fit::{fit, make};
+use motley_sim::fit::{fit, synthesize};
 use motley_sim::report::{ReportInput, cache_policy_report};
 use motley_sim::synth::SynthParams;
 use motley_testkit::fixtures::shared;
@@ -24,13 +24,13 @@ fn small() -> Trace {
         layer_correlation: 0.6,
         weight_tilt: 0.2,
     };
-    make(&params, 11).expect("valid")
+    synthesize(&params, 11).expect("valid")
 }
 
 #[test]
 fn the_report_names_every_trace_and_shows_every_chart() {
     let traces = [small()];
-    let input = ReportInput { traces: &traces, made_tokens: 50, seed: 1 };
+    let input = ReportInput { traces: &traces, synthetic_tokens: 50, seed: 1 };
     let report = cache_policy_report(&input).expect("a report");
     for (file_name, svg) in &report.charts {
         assert!(report.markdown.contains(file_name.as_str()), "{file_name}");
@@ -38,7 +38,7 @@ fn the_report_names_every_trace_and_shows_every_chart() {
         assert!(svg.contains("blend (ours)") && svg.contains("Belady"));
     }
     assert_eq!(report.charts.len(), 4);
-    // Three sizes per layer, three global, three made.
+    // Three sizes per layer, three global, three synthetic.
     let rows = report.markdown.lines().filter(|line| line.starts_with("| small"));
     assert_eq!(rows.filter(|line| line.contains(" % |")).count(), 1 + 9);
     let again = cache_policy_report(&input).expect("a report");
@@ -46,21 +46,21 @@ fn the_report_names_every_trace_and_shows_every_chart() {
 }
 
 #[test]
-fn made_routing_comes_close_to_a_recorded_trace() {
+fn synthetic_routing_comes_close_to_a_recorded_trace() {
     let Some(path) = shared("routing_traces/bigmoe-gptoss.route.csv") else { return };
     let file = File::open(path).expect("a trace");
     let mut reader = BigmoeReader::new(BufReader::new(file)).expect("preamble");
     let fit = fit(&Trace::collect(&mut reader).expect("rows"), 1).expect("valid header");
-    let (real, made) = (fit.recorded, fit.made);
+    let (real, synthetic) = (fit.recorded, fit.synthetic);
     let pairs = [
-        (real.imbalance, made.imbalance),
-        (real.token_reuse, made.token_reuse),
-        (real.working_set, made.working_set),
-        (real.layer_lift, made.layer_lift),
-        (real.lru_hits_25, made.lru_hits_25),
-        (real.lru_hits_50, made.lru_hits_50),
+        (real.imbalance, synthetic.imbalance),
+        (real.token_reuse, synthetic.token_reuse),
+        (real.working_set, synthetic.working_set),
+        (real.layer_lift, synthetic.layer_lift),
+        (real.lru_hits_25, synthetic.lru_hits_25),
+        (real.lru_hits_50, synthetic.lru_hits_50),
     ];
-    for (real, made) in pairs {
-        assert!((real - made).abs() < 0.2 * real, "{real} {made} in {fit:?}");
+    for (real, synthetic) in pairs {
+        assert!((real - synthetic).abs() < 0.2 * real, "{real} {synthetic} in {fit:?}");
     }
 }

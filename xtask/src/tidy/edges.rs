@@ -42,17 +42,18 @@ const HOUSE: &[Room] = &[
     room("profile", &["model", "machine", "trace"]),
     // judgement: nouns and the judgement before it
     room("cost", &["model", "machine", "trace", "profile"]),
-    room("plan", &["model", "machine", "trace", "profile", "cost"]),
-    room("sched", &["model", "machine", "trace", "profile", "cost", "plan"]),
+    room("plan", &["model", "machine", "trace", "profile", "cost", "sched"]),
+    room("sched", &["model", "machine", "trace", "profile", "cost"]),
     // hands: nouns only
     room("store", &["model", "machine", "trace", "profile"]),
     // The one edge between hands: ggml computes from slots only with store's leases on them.
     room("ggml", &["model", "machine", "trace", "profile", "store"]),
     room("host", &["model", "machine", "trace", "profile"]),
     room("npu", &["model", "machine", "trace", "profile"]),
-    // drivers: sim has no hands
+    // drivers: sim and reproduce have no hands
     tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim"]),
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
+    room("reproduce", &["model", "machine", "trace", "profile", "cost", "plan", "sched", "sim"]),
     room("calibrate", NOUNS_JUDGEMENT_AND_HANDS),
     // doors: drivers, and the nouns they speak of
     room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),
@@ -68,6 +69,7 @@ const HOUSE: &[Room] = &[
             "sched",
             "engine",
             "sim",
+            "reproduce",
             "calibrate",
             "server",
         ],

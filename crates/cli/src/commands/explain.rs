@@ -10,7 +10,7 @@ use comfy_table::presets;
 use motley_calibrate::library;
 use motley_cost::calibration::Calibration;
 use motley_sim::explain::picture::Picture;
-use motley_sim::explain::{Answer, Change, Part, PhaseParts, Scaling, WhatIf, what_if};
+use motley_sim::explain::{Answer, Change, PhaseParts, Scaling, TimePart, WhatIf, what_if};
 use motley_sim::rerun::{check_pair, trace_tokens};
 use motley_trace::{RunRecord, Trace};
 use serde::Serialize;
@@ -185,7 +185,7 @@ impl Explained {
     fn times(&self, width: u16) -> String {
         let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
         rows.set_header(["Time", "prefill ms", "of it", "decode", "ms/token", "of it"]);
-        for part in Part::ALL {
+        for part in TimePart::ALL {
             let (prompt, single) = (self.prefill.seconds(part), self.decode.seconds(part));
             if prompt + single <= 0.0 {
                 continue;

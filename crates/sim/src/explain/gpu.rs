@@ -13,7 +13,7 @@ use motley_sched::strategy::TimelineStrategy;
 use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts};
 use motley_trace::{ExpertKey, PhaseRecord, RunRecord, Trace};
 
-use super::what_if::Change;
+use super::change::Change;
 use crate::drive::drive;
 use crate::outcome::Outcome;
 use crate::rerun::{PhaseCosts, Rerun, RerunError};
@@ -152,24 +152,7 @@ impl WithGpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::what_if::tests::record;
-    use crate::explain::{Scaling, what_if};
-    use crate::rerun::tests::trace;
-
-    #[test]
-    fn a_gpu_helps_and_a_larger_one_more() {
-        // 12.8 GB of experts: the larger GPU holds all, the smaller needs RAM for the rest.
-        let record = RunRecord { expert_bytes: 200_000_000, ..record() };
-        let found = what_if(&record, Some(&trace()), &Scaling::default()).unwrap();
-        let gain = |is: &dyn Fn(&Change) -> bool| {
-            found.answers.iter().find(|answer| is(&answer.change)).map_or(0.0, |found| found.gain)
-        };
-        let small = gain(&|c| {
-            matches!(c, Change::Gpu { like: "laptop-8gb-gpu", experts: 34, more_ram: true, .. })
-        });
-        let large = gain(&|c| matches!(c, Change::Gpu { experts: 64, more_ram: false, .. }));
-        assert!(small > 1.5 && large > small, "{small} {large}");
-    }
+    use crate::fixture::{record, trace};
 
     #[test]
     fn the_cpu_costs_what_was_measured_and_overhead_stays() {

@@ -9,7 +9,7 @@ const MEMORY_BOUND_SHARE: f64 = 0.6;
 /// What time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum TimePart {
     /// Attention, norms, routers, shared experts, the output matrix: llama.cpp's own work.
     Dense,
     /// Reading the weights of routed experts from memory, as far as the memory's rate explains
@@ -27,7 +27,7 @@ pub enum Part {
     Sampling,
 }
 
-impl Part {
+impl TimePart {
     /// All of them, in the order of a page.
     pub const ALL: [Self; 7] = [
         Self::Dense,
@@ -56,7 +56,7 @@ impl Part {
 /// What a phase waits for most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum Bottleneck {
     /// The rate of the disk.
     Disk,
     /// The rate of memory.
@@ -71,7 +71,7 @@ pub enum Bound {
     Nothing,
 }
 
-impl Bound {
+impl Bottleneck {
     /// For people.
     pub fn name(self) -> &'static str {
         match self {
@@ -92,10 +92,10 @@ pub struct PhaseParts {
     pub tokens: u64,
     /// All its time, sampling included.
     pub time_s: f64,
-    /// Its parts in the order of [`Part::ALL`]; they add up to `time_s`.
-    pub parts: Vec<(Part, f64)>,
+    /// Its parts in the order of [`TimePart::ALL`]; they add up to `time_s`.
+    pub parts: Vec<(TimePart, f64)>,
     /// What bound it.
-    pub bound: Bound,
+    pub bound: Bottleneck,
     /// Rate at which weights of experts were read from memory, where it is known how many.
     pub memory_gb_per_s: Option<f64>,
 }
@@ -112,7 +112,7 @@ impl PhaseParts {
     }
 
     /// Seconds of one part.
-    pub fn seconds(&self, part: Part) -> f64 {
+    pub fn seconds(&self, part: TimePart) -> f64 {
         self.parts.iter().find(|(of, _)| *of == part).map_or(0.0, |(_, seconds)| *seconds)
     }
 
@@ -122,18 +122,18 @@ impl PhaseParts {
             (phase.compute_s > 0.0 && read_bytes > 0.0).then(|| read_bytes / phase.compute_s / 1e9);
         let memory_s = rate.map_or(0.0, |rate| (read_bytes / (rate * 1e9)).min(phase.compute_s));
         let seconds = |part| match part {
-            Part::Dense => phase.dense_s(),
-            Part::Memory => memory_s,
-            Part::Compute => phase.compute_s - memory_s,
-            Part::Disk => phase.stall_s,
-            Part::Transfer => 0.0,
-            Part::Sync => phase.overhead_s(),
-            Part::Sampling => sampling_s,
+            TimePart::Dense => phase.dense_s(),
+            TimePart::Memory => memory_s,
+            TimePart::Compute => phase.compute_s - memory_s,
+            TimePart::Disk => phase.stall_s,
+            TimePart::Transfer => 0.0,
+            TimePart::Sync => phase.overhead_s(),
+            TimePart::Sampling => sampling_s,
         };
         Self {
             tokens: phase.tokens,
             time_s: phase.time_s + sampling_s,
-            parts: Part::ALL.iter().map(|&part| (part, seconds(part))).collect(),
+            parts: TimePart::ALL.iter().map(|&part| (part, seconds(part))).collect(),
             bound: bound(phase, sampling_s, rate.zip(reached)),
             memory_gb_per_s: reached,
         }
@@ -152,20 +152,20 @@ fn is_single(phase: &PhaseRecord) -> bool {
     phase.blocks >= phase.tokens
 }
 
-fn bound(phase: &PhaseRecord, sampling_s: f64, rates: Option<(f64, f64)>) -> Bound {
+fn bound(phase: &PhaseRecord, sampling_s: f64, rates: Option<(f64, f64)>) -> Bottleneck {
     if phase.time_s <= 0.0 {
-        return Bound::Nothing;
+        return Bottleneck::Nothing;
     }
     let by_memory = rates.is_some_and(|(most, reached)| reached >= MEMORY_BOUND_SHARE * most);
-    let computing = if by_memory { Bound::Memory } else { Bound::Compute };
+    let computing = if by_memory { Bottleneck::Memory } else { Bottleneck::Compute };
     let shares = [
         (computing, phase.compute_s + phase.dense_s()),
-        (Bound::Disk, phase.stall_s),
-        (Bound::Sync, phase.overhead_s()),
-        (Bound::Sampling, sampling_s),
+        (Bottleneck::Disk, phase.stall_s),
+        (Bottleneck::Sync, phase.overhead_s()),
+        (Bottleneck::Sampling, sampling_s),
     ];
     let most = shares.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
-    most.map_or(Bound::Nothing, |(bound, _)| *bound)
+    most.map_or(Bottleneck::Nothing, |(bound, _)| *bound)
 }
 
 #[cfg(test)]
@@ -191,8 +191,8 @@ mod tests {
         let parts = PhaseParts::of(&phase(), 100_000_000, 0.1, None);
         let sum: f64 = parts.parts.iter().map(|(_, seconds)| seconds).sum();
         assert!((sum - 2.1).abs() < 1e-9 && parts.time_s == 2.1, "{parts:?}");
-        assert_eq!((parts.bound, parts.seconds(Part::Disk)), (Bound::Disk, 1.0));
-        assert_eq!(parts.seconds(Part::Memory), 0.0);
+        assert_eq!((parts.bound, parts.seconds(TimePart::Disk)), (Bottleneck::Disk, 1.0));
+        assert_eq!(parts.seconds(TimePart::Memory), 0.0);
     }
 
     #[test]
@@ -200,15 +200,18 @@ mod tests {
         let resident = PhaseRecord { stall_s: 0.0, blocks_s: 0.5, experts: 0, ..phase() };
         // 80 experts of 100 MB in 0.5 s are 16 GB/s; at 20 GB/s that takes 0.4 s.
         let parts = PhaseParts::of(&resident, 100_000_000, 0.0, Some(20.0));
-        assert!((parts.seconds(Part::Memory) - 0.4).abs() < 1e-9, "{parts:?}");
-        assert!((parts.seconds(Part::Compute) - 0.1).abs() < 1e-9, "{parts:?}");
-        assert_eq!(parts.bound, Bound::Memory);
-        assert_eq!(PhaseParts::of(&resident, 100_000_000, 0.0, Some(40.0)).bound, Bound::Compute);
+        assert!((parts.seconds(TimePart::Memory) - 0.4).abs() < 1e-9, "{parts:?}");
+        assert!((parts.seconds(TimePart::Compute) - 0.1).abs() < 1e-9, "{parts:?}");
+        assert_eq!(parts.bound, Bottleneck::Memory);
+        assert_eq!(
+            PhaseParts::of(&resident, 100_000_000, 0.0, Some(40.0)).bound,
+            Bottleneck::Compute
+        );
     }
 
     #[test]
     fn nothing_binds_a_phase_that_was_not_there() {
         let parts = PhaseParts::of(&PhaseRecord::default(), 1, 0.0, Some(1.0));
-        assert_eq!((parts.bound, parts.memory_gb_per_s), (Bound::Nothing, None));
+        assert_eq!((parts.bound, parts.memory_gb_per_s), (Bottleneck::Nothing, None));
     }
 }

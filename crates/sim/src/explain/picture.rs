@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::parts::{Part, PhaseParts};
+use super::parts::{PhaseParts, TimePart};
 
 const WIDTH_PX: f64 = 820.0;
 const LEFT_PX: f64 = 230.0;
@@ -65,8 +65,8 @@ fn phase(out: &mut Canvas, name: &str, parts: &PhaseParts) {
 /// Colours of the parts that are there, in two columns.
 fn legend(out: &mut Canvas, phases: &[(&str, &PhaseParts)]) {
     out.y += 8.0;
-    let there = |part: &&Part| phases.iter().any(|(_, parts)| parts.seconds(**part) > 0.0);
-    for (index, part) in Part::ALL.iter().filter(there).enumerate() {
+    let there = |part: &&TimePart| phases.iter().any(|(_, parts)| parts.seconds(**part) > 0.0);
+    for (index, part) in TimePart::ALL.iter().filter(there).enumerate() {
         let x = LEFT_PX + (index % 3) as f64 * 180.0;
         if index > 0 && index % 3 == 0 {
             out.y += 20.0;
@@ -105,15 +105,15 @@ fn bar(out: &mut Canvas, name: &str, gain: f64, scale: &Scale) {
     out.y += ROW_PX;
 }
 
-fn colour(part: Part) -> &'static str {
+fn colour(part: TimePart) -> &'static str {
     match part {
-        Part::Dense => "#9a9a9a",
-        Part::Compute => "#1f77b4",
-        Part::Memory => "#74b3de",
-        Part::Disk => "#d6781e",
-        Part::Transfer => "#9650aa",
-        Part::Sync => "#d8c04a",
-        Part::Sampling => "#2ca02c",
+        TimePart::Dense => "#9a9a9a",
+        TimePart::Compute => "#1f77b4",
+        TimePart::Memory => "#74b3de",
+        TimePart::Disk => "#d6781e",
+        TimePart::Transfer => "#9650aa",
+        TimePart::Sync => "#d8c04a",
+        TimePart::Sampling => "#2ca02c",
     }
 }
 
@@ -182,15 +182,15 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::Bound;
+    use crate::explain::Bottleneck;
 
     #[test]
     fn bars_fill_the_width_and_text_cannot_break_out() {
         let parts = PhaseParts {
             tokens: 3,
             time_s: 2.0,
-            parts: vec![(Part::Dense, 0.5), (Part::Disk, 1.5)],
-            bound: Bound::Disk,
+            parts: vec![(TimePart::Dense, 0.5), (TimePart::Disk, 1.5)],
+            bound: Bottleneck::Disk,
             memory_gb_per_s: None,
         };
         let picture = Picture {

@@ -9,6 +9,7 @@ use motley_sched::{Limits, Named};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
+use super::change::Change;
 use super::gpu::with_gpus;
 use crate::outcome::{Outcome, PhaseOutcome};
 use crate::rerun::{PhaseCosts, Rerun, RerunError};
@@ -17,61 +18,6 @@ use crate::rerun::{PhaseCosts, Rerun, RerunError};
 const MEMORY_FACTORS: [f64; 2] = [1.5, 2.0];
 /// How much faster the disk is.
 const DISK_FACTOR: f64 = 2.0;
-
-/// One changed circumstance.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "what", rename_all = "kebab-case")]
-pub enum Change {
-    /// A higher ceiling for memory.
-    Memory {
-        /// Over the run's.
-        factor: f64,
-        /// Experts that then stay.
-        experts: u32,
-        /// The ceiling, where the run had one.
-        memory_bytes: Option<u64>,
-    },
-    /// Room for every expert, read once each.
-    AllExperts {
-        /// How many there are.
-        experts: u32,
-    },
-    /// A faster disk.
-    Disk {
-        /// Over the run's.
-        factor: f64,
-    },
-    /// Another number of cores.
-    Cores {
-        /// Threads.
-        threads: u32,
-        /// Speed of computing over the run's.
-        factor: f64,
-        /// Whether `factor` was measured; otherwise computing is taken to scale with cores.
-        measured: bool,
-    },
-    /// Other experts stay.
-    Policy {
-        /// Name of the policy.
-        name: &'static str,
-    },
-    /// Other guesses are read early.
-    Prefetch {
-        /// Name of the prefetcher.
-        name: &'static str,
-    },
-    /// A GPU shares the experts of each layer with the CPU. Its costs are described, not measured.
-    Gpu {
-        /// The ready machine whose GPU and link are taken.
-        like: &'static str,
-        /// The GPU's memory.
-        memory_gib: f64,
-        /// Experts it holds.
-        experts: u32,
-        /// Whether RAM for all experts is needed too: the run's, with the GPU's, is too little.
-        more_ram: bool,
-    },
-}
 
 /// What a change would have given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,7 +28,7 @@ pub struct Answer {
     pub prefill_tokens_per_s: f64,
     /// Expected speed of single tokens.
     pub decode_tokens_per_s: f64,
-    /// Expected share of experts at hand.
+    /// Expected share of experts that are resident when needed.
     pub hit_rate: f64,
     /// Time of the whole run over the changed run's: 2 is twice as fast.
     pub gain: f64,
@@ -242,12 +188,12 @@ impl<'a> Replays<'a> {
         let with = |cache_slots| Rerun { cache_slots, ..self.as_it_was.clone() };
         let mut changes = Vec::new();
         for factor in MEMORY_FACTORS {
-            let told = self.record.memory_bytes;
-            let held = told.unwrap_or(u64::from(now) * self.record.expert_bytes) as f64;
+            let limit = self.record.memory_bytes;
+            let held = limit.unwrap_or(u64::from(now) * self.record.expert_bytes) as f64;
             let more = (factor - 1.0) * held / self.record.expert_bytes.max(1) as f64;
             let experts = now.saturating_add(more as u32);
             if experts > now && experts < all {
-                let memory_bytes = told.map(|bytes| (bytes as f64 * factor) as u64);
+                let memory_bytes = limit.map(|bytes| (bytes as f64 * factor) as u64);
                 changes.push((Change::Memory { factor, experts, memory_bytes }, with(experts)));
             }
         }
@@ -286,7 +232,7 @@ impl<'a> Replays<'a> {
         })
     }
 
-    /// Guesses off, or on by what needs no prediction; predictions only where the run told how
+    /// Guesses off, or on by what needs no prediction; predictions only where the run says how
     /// good they are. The memory stays the same: slots for guesses come from the cache.
     fn prefetchers(&self) -> Vec<(Change, Rerun)> {
         let now = self.as_it_was.prefetch;
@@ -302,17 +248,17 @@ impl<'a> Replays<'a> {
         let held = u32::from(rerun.limits.prefetch_slots);
         let all = rerun.cache_slots + held;
         // The run's slots are these and the one for experts that do not stay.
-        let usual = Limits::beyond_ram(all + 1, prefetch);
+        let default = Limits::beyond_ram(all + 1, prefetch);
         let wanted = match prefetch {
             PrefetchChoice::None => 0,
             _ if held > 0 => held,
-            _ => u32::from(usual.prefetch_slots),
+            _ => u32::from(default.prefetch_slots),
         };
         rerun.cache_slots = (all - wanted).max(1);
         rerun.limits.staging_slots = rerun.limits.staging_slots - held as u16 + wanted as u16;
         rerun.limits.prefetch_slots = wanted as u16;
         rerun.limits.guesses_in_flight =
-            rerun.limits.guesses_in_flight.max(usual.guesses_in_flight);
+            rerun.limits.guesses_in_flight.max(default.guesses_in_flight);
         rerun
     }
 }
@@ -329,49 +275,9 @@ fn over(a: f64, b: f64) -> f64 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::rerun::tests::trace;
-    use motley_trace::StreamingRecord;
-
-    /// A run bound by its disk.
-    pub(in crate::explain) fn record() -> RunRecord {
-        let phase = |tokens, blocks, experts, expert_tokens| PhaseRecord {
-            tokens,
-            blocks,
-            experts,
-            expert_tokens,
-            time_s: 2.0,
-            blocks_s: 1.6,
-            compute_s: 0.2,
-            stall_s: 1.2,
-            disk_bytes: 800_000_000,
-            disk_busy_s: 1.4,
-            ..PhaseRecord::default()
-        };
-        RunRecord {
-            motley_run: 1,
-            model: "made".into(),
-            expert_layers: 4,
-            expert_bytes: 1_000_000,
-            threads: 2,
-            memory_bytes: Some(40_000_000),
-            streaming: Some(StreamingRecord {
-                policy: "lru".into(),
-                prefetch: "none".into(),
-                cache_slots: 16,
-                cache_slots_least: None,
-                staging_slots: 1,
-                prefetch_slots: 0,
-                loads_in_flight: 64,
-                guesses_in_flight: 1,
-                foreseen: None,
-            }),
-            sampling_s: 0.0,
-            prefill: phase(32, 4, 60, 512),
-            decode: phase(64, 256, 1024, 1024),
-        }
-    }
+    use crate::fixture::{record, trace};
 
     fn gain(found: &WhatIf, is: impl Fn(&Change) -> bool) -> f64 {
         found.answers.iter().find(|answer| is(&answer.change)).map_or(0.0, |answer| answer.gain)
@@ -405,9 +311,9 @@ pub(super) mod tests {
         let expected =
             ["lfu", "lfru", "mrs", "blend", "previous-token", "prefill-counted", "refill"];
         assert_eq!(names, expected);
-        let mut foreseen = record();
-        foreseen.streaming.as_mut().unwrap().foreseen = Some(0.8);
-        let found = what_if(&foreseen, Some(&trace()), &Scaling::default()).unwrap();
+        let mut predicted = record();
+        predicted.streaming.as_mut().unwrap().foreseen = Some(0.8);
+        let found = what_if(&predicted, Some(&trace()), &Scaling::default()).unwrap();
         assert!(found.answers.iter().any(|a| name(&a.change) == Some("next-layer")));
     }
 
@@ -437,5 +343,20 @@ pub(super) mod tests {
         let replays = Replays::new(&record, &trace).unwrap();
         let on = replays.with_prefetch(PrefetchChoice::PreviousToken);
         assert_eq!((on.cache_slots, on.limits.staging_slots, on.limits.prefetch_slots), (12, 5, 4));
+    }
+
+    #[test]
+    fn a_gpu_helps_and_a_larger_one_more() {
+        // 12.8 GB of experts: the larger GPU holds all, the smaller needs RAM for the rest.
+        let record = RunRecord { expert_bytes: 200_000_000, ..record() };
+        let found = what_if(&record, Some(&trace()), &Scaling::default()).unwrap();
+        let gain = |is: &dyn Fn(&Change) -> bool| {
+            found.answers.iter().find(|answer| is(&answer.change)).map_or(0.0, |found| found.gain)
+        };
+        let small = gain(&|c| {
+            matches!(c, Change::Gpu { like: "laptop-8gb-gpu", experts: 34, more_ram: true, .. })
+        });
+        let large = gain(&|c| matches!(c, Change::Gpu { experts: 64, more_ram: false, .. }));
+        assert!(small > 1.5 && large > small, "{small} {large}");
     }
 }

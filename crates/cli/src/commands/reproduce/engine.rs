@@ -7,11 +7,12 @@ use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_cost::{ComputeCost, Nanos};
 use motley_engine::blocks::devices::artificial::{Artificial, Driven};
+use motley_reproduce::hybrimoe::models::MODELS;
+use motley_reproduce::hybrimoe::setup::{RATIOS, Run, SetUp, System};
+use motley_reproduce::hybrimoe::{ASSUMED, Routing};
 use motley_sched::overlap::Overlap;
 use motley_sched::{Limits, Share};
-use motley_sim::foresight::Foresight;
-use motley_sim::reproduce::hybrimoe::setup::{MODELS, RATIOS, Run, SetUp, System};
-use motley_sim::reproduce::hybrimoe::{ASSUMED, Routing};
+use motley_sim::predictions::Predictor;
 use motley_trace::{Phase, Trace};
 use serde::Serialize;
 
@@ -170,8 +171,8 @@ impl Times {
 }
 
 fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
-    let SetUp { scheduler, residents, costs, dense, foresight } = set_up;
-    let mut foresight = Foresight::new(foresight, trace.header.experts);
+    let SetUp { scheduler, residents, costs, dense, predictions } = set_up;
+    let mut predictor = Predictor::new(predictions, trace.header.experts);
     let artificial = Artificial {
         scheduler,
         staging_slots: Limits::default().staging_slots,
@@ -186,7 +187,7 @@ fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
         scale: COPY_US / costs.load_time(Share::WHOLE).as_us(),
         fails_every: 0,
     };
-    let driven = artificial.drive(trace, &mut |pass| foresight.see(pass).to_vec());
+    let driven = artificial.drive(trace, &mut |pass| predictor.predict_pass(pass).to_vec());
     let driven = driven.context("the engine's executor")?;
     anyhow::ensure!(driven.wrong_pairs == 0, "{} pairs went wrong", driven.wrong_pairs);
     Ok(driven)

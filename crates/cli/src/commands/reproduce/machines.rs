@@ -1,9 +1,9 @@
 //! Three machines and three models as tables of 80 columns: prefill, decode, and decode of recorded
-//! traces. Lays out; every number comes from `motley_sim::reproduce::machines`.
+//! traces. Lays out; every number comes from `motley_reproduce::machines`.
 
 use crate::page::{align_right, table};
 use comfy_table::presets;
-use motley_sim::reproduce::machines::{Row, SHOWN_PROMPT, Speeds, rate, regime_name};
+use motley_reproduce::machines::{Row, SHOWN_PROMPT, Speeds, rate, regime_name};
 
 /// The page, empty without rows.
 pub(super) fn render(rows: &[Row], recorded: &[Row], width: u16) -> String {
@@ -57,7 +57,7 @@ fn phase(rows: &[Row], width: u16, of: impl Fn(&Row) -> Option<&Speeds>) -> Stri
 mod tests {
     use super::*;
     use motley_machine::Regime;
-    use motley_sim::reproduce::machines::Bound;
+    use motley_reproduce::machines::Busiest;
 
     fn row(model: &'static str, regime: Regime, pinned: Option<f64>) -> Row {
         let speeds = |tokens| Speeds {
@@ -67,7 +67,7 @@ mod tests {
             ours: 12021.0,
             parts: 12021.0,
             all_near: 20000.0,
-            bound_by: Bound::Pcie,
+            bound_by: Busiest::Pcie,
             prefetch: "none",
             hit_rate: 0.5,
             pinned_hit_rate: pinned.map(|_| 0.4),

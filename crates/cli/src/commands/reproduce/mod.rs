@@ -1,5 +1,5 @@
 //! `motley reproduce`: published figures beside ours, as a table and as documents with
-//! pictures. Prints and writes; every number comes from `motley_sim::reproduce`, with `--engine`
+//! pictures. Prints and writes; every number comes from `motley_reproduce`, with `--engine`
 //! also from the engine's executor ([`engine`]).
 //!
 //! - `machines`: the page of three machines and three models.
@@ -11,8 +11,8 @@ use crate::page::{align_right, progress_target, table, width_of};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use indicatif::ProgressBar;
-use motley_sim::reproduce::machines::{ASSUMED, Pairs, Row, rows};
-use motley_sim::reproduce::{Assumed, Document, Figure, Source, machines as compared};
+use motley_reproduce::machines::{ASSUMED, Pairs, Row, rows};
+use motley_reproduce::{Assumed, Document, Figure, Source, machines as compared};
 use motley_trace::Trace;
 use serde::Serialize;
 use std::fs;
@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) 
         waiting.finish_and_clear();
         if !global.json {
             println!("{}", found.render(source, width_of(columns)));
-            tell_written(&found.written);
+            print_written(&found.written);
         }
         let measured = match source {
             Source::Npumoe => npu::ladder(global, &reproduce.ladder)?,
@@ -51,7 +51,7 @@ pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) 
             println!("{}", measured.page);
         }
         let measured = measured.map(|measured| measured.json);
-        reports.push(Report { measured, ..Report::new(source, found) });
+        reports.push(SourceReport { measured, ..SourceReport::new(source, found) });
     }
     if global.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
@@ -113,7 +113,7 @@ fn write(folder: &Path, document: &Document) -> Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-fn tell_written(written: &[PathBuf]) {
+fn print_written(written: &[PathBuf]) {
     if let Some((document, pictures)) = written.split_first() {
         let count = pictures.len();
         println!(" Written: {} with {count} pictures beside it\n", document.display());
@@ -158,7 +158,7 @@ fn spinner(quiet: bool, source: Source, quick: bool) -> ProgressBar {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct SourceReport {
     source: &'static str,
     figures: Vec<FigureReport>,
     assumed: Vec<AssumedReport>,
@@ -187,7 +187,7 @@ struct AssumedReport {
     reason: &'static str,
 }
 
-impl Report {
+impl SourceReport {
     fn new(source: Source, found: Found) -> Self {
         let figures = found.figures.iter().map(|figure| FigureReport {
             figure: figure.what,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Decode tokens of the traces the report makes itself.
-const MADE_TOKENS: u32 = 2000;
+const SYNTHETIC_TOKENS: u32 = 2000;
 /// Cache sizes of the printed table.
 const SHARES: [f64; 4] = [0.1, 0.25, 0.5, 0.7];
 
@@ -33,7 +33,7 @@ pub(super) fn run(global: &Global, sim: &Sim, folder: &Path, columns: Option<u16
     if !global.json {
         eprintln!("motley: writing the report; fitting made routing takes a while");
     }
-    let input = ReportInput { traces: &traces, made_tokens: MADE_TOKENS, seed };
+    let input = ReportInput { traces: &traces, synthetic_tokens: SYNTHETIC_TOKENS, seed };
     let report = cache_policy_report(&input)?;
     let mut files = vec![("cache-policies.md".to_owned(), report.markdown)];
     files.extend(report.charts);

@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
         policy: sim.choice.policy.unwrap_or_default(),
         prefetch: sim.choice.prefetch,
         cache: sim.choice.cache.unwrap_or(CacheSize::Fitting),
-        foresight: sim.choice.prediction,
+        prediction_accuracy: sim.choice.prediction,
         faults: sim.choice.faults.map(|seed| (FAULTS, seed)),
         seed: u64::from(sim.seed),
     })?;

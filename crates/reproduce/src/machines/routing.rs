@@ -1,0 +1,71 @@
+//! One stream of tokens for the comparison, cut into parts: counted, decoded, and read as prompts.
+
+use motley_sim::synth::Synth;
+use motley_trace::{Phase, Trace, Visit};
+
+use super::models::Model;
+use crate::error::ReproduceError;
+use crate::stream::{as_prompt, uses_before};
+
+/// Tokens from which the frequency of experts is counted before anything is measured.
+const COUNTED: u32 = 256;
+/// Of them, tokens on which ours chooses its settings; caches go on from there.
+const WARMED: u64 = 64;
+/// Tokens decoded.
+const DECODED: u32 = 192;
+/// The longest prompt.
+const LONGEST: u32 = 1024;
+const SEED: u64 = 11;
+
+/// A model's routing.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Activations counted over the first tokens, dense by grid index.
+    pub uses: Vec<u64>,
+    /// Tokens decoded one by one before anything is measured.
+    pub warm: Trace,
+    /// The same, and the tokens that are measured.
+    pub decode: Trace,
+    /// First pass that is measured.
+    pub measured_from: u64,
+    /// Tokens after them, for prompts; empty for recorded ones.
+    rest: Trace,
+}
+
+impl Stream {
+    /// Synthetic, with the model's statistics.
+    pub fn synthetic(model: &Model, skew_factor: f64) -> Result<Self, ReproduceError> {
+        let params = model.synth_params(COUNTED + DECODED + LONGEST, skew_factor);
+        let all = Trace::collect(&mut Synth::new(params, SEED)?)?;
+        let decoded = u64::from(COUNTED)..u64::from(COUNTED + DECODED);
+        Ok(Self::cut(&all, decoded))
+    }
+
+    /// A recorded trace: frequencies of its first half, its second half decoded.
+    pub fn recorded(trace: &Trace) -> Self {
+        Self::cut(trace, trace.middle_pass()..u64::MAX)
+    }
+
+    fn cut(all: &Trace, decoded: std::ops::Range<u64>) -> Self {
+        let part = |wanted: &dyn Fn(&Visit) -> bool| Trace {
+            header: all.header.clone(),
+            visits: all.visits.iter().filter(|visit| wanted(visit)).cloned().collect(),
+        };
+        let warm = decoded.start.saturating_sub(WARMED)..decoded.start;
+        let within = |visit: &Visit, passes: std::ops::Range<u64>| {
+            visit.phase == Phase::Decode && passes.contains(&visit.pass)
+        };
+        Self {
+            uses: uses_before(all, decoded.start),
+            warm: part(&|visit| within(visit, warm.clone())),
+            measured_from: decoded.start,
+            decode: part(&|visit| within(visit, warm.start..decoded.end)),
+            rest: part(&|visit| visit.pass >= decoded.end),
+        }
+    }
+
+    /// The first tokens after the decoded ones as one prompt in one pass.
+    pub fn prompt(&self, tokens: u32) -> Trace {
+        as_prompt(&self.rest, tokens)
+    }
+}
