@@ -2,9 +2,10 @@
 //! and plans read from files. Gathers; every choice is `motley_plan`'s.
 
 use anyhow::{Context, Result, ensure};
+use motley_calibrate::describe::this_machine;
 use motley_calibrate::library;
 use motley_cost::calibration::{Calibration as Table, WeightLayout};
-use motley_engine::machine_memory;
+use motley_engine::{Runtime, Seam, machine_memory};
 use motley_machine::Machine;
 use motley_model::{ModelSpec, Sizes};
 use motley_plan::cores::Freedom;
@@ -91,6 +92,21 @@ impl Here {
     fn measured(&self, demand: &Demand, layout: WeightLayout, threads: u32) -> Result<Calibration> {
         let width = demand.expert_matrix_weights();
         Ok(Calibration::measured(&self.table, layout, threads, width)?)
+    }
+}
+
+/// Name of the machine this runs on.
+pub(crate) const THIS: &str = "this";
+
+/// The machine called `name`: a ready one, a file, or this one. This one is as measured, else as
+/// the system describes it, with the disk that holds `path` and assumed rates.
+pub(crate) fn machine(name: &str, path: Option<&Path>) -> Result<Machine> {
+    if name != THIS {
+        return Ok(motley_machine::find(name)?);
+    }
+    match Here::find() {
+        Some(here) => Ok(here.table.machine),
+        None => Ok(this_machine(&Runtime::start(Seam::Registered)?, path)),
     }
 }
 

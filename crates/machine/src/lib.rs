@@ -4,7 +4,8 @@
 //! nothing (`motley-cost` turns a description into times, `motley-sched` into actions).
 //!
 //! Reading order:
-//! * [`spec`]: the nouns [`Machine`], [`Device`], [`Link`], [`CoreCluster`], [`Power`].
+//! * [`spec`]: the nouns [`Machine`], [`Device`], [`Link`], [`CoreCluster`],
+//!   [`MemoryNode`], [`Power`].
 //! * [`load`]: TOML text to a validated [`Machine`], with the limits of the parser.
 //! * `check`: the rules a description must keep, each error naming item and field.
 //! * [`ready`]: machine files shipped with the crate, found by name.
@@ -20,4 +21,6 @@ pub mod spec;
 pub use load::{MachineError, read_file};
 pub use ready::{find, ready_names};
 pub use regime::Regime;
-pub use spec::{CoreCluster, CoreRole, Device, DeviceKind, Link, Machine, Power, Provenance};
+pub use spec::{
+    CoreCluster, CoreRole, Device, DeviceKind, Link, Machine, MemoryNode, Power, Provenance,
+};

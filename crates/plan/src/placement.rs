@@ -180,12 +180,12 @@ mod tests {
         let place = |name: &str, experts: u32, gib: u64| {
             place(&budget(experts), &motley_machine::find(name).unwrap(), gib * GIB).unwrap()
         };
-        let found = place("this", 2048, 20);
+        let found = place("two-core-24gb", 2048, 20);
         assert_eq!(
             (found.regime, found.ram_slots(), found.gpu_slots()),
             (Regime::OneMemory, 2049, 0)
         );
-        let found = place("this", 6144, 20);
+        let found = place("two-core-24gb", 6144, 20);
         assert_eq!((found.regime, found.dense_on_gpu), (Regime::BeyondRam, false));
         let found = place("desktop-24gb-gpu", 10_000, 60);
         assert_eq!((found.regime, found.dense_on.as_str()), (Regime::Hybrid, "gpu"));

@@ -55,7 +55,7 @@ fn seconds(prediction: &Prediction, work: Work) -> f64 {
 
 #[test]
 fn resident_decode_is_its_bytes_over_the_bandwidth() {
-    let desk = Desk::new("this", QWEN3);
+    let desk = Desk::new("two-core-24gb", QWEN3);
     let plan = desk.plan(22.0).unwrap();
     assert_eq!(plan.placement.regime, Regime::OneMemory);
     let decode = &plan.decode;
@@ -69,7 +69,7 @@ fn resident_decode_is_its_bytes_over_the_bandwidth() {
 
 #[test]
 fn beyond_ram_less_memory_is_slower_and_bound_by_the_disk() {
-    let desk = Desk::new("this", QWEN3);
+    let desk = Desk::new("two-core-24gb", QWEN3);
     let speeds: Vec<f64> =
         [4.0, 6.0, 8.0, 12.0, 22.0].map(|gib| desk.plan(gib).unwrap().decode.tokens_per_s).to_vec();
     assert!(speeds.is_sorted(), "{speeds:?}");
@@ -89,7 +89,7 @@ fn a_gpu_takes_dense_layers_and_what_fits_of_the_experts() {
     let desk = Desk::new("desktop-24gb-gpu", Numbers { experts: 384, ..QWEN3 });
     let plan = desk.plan(60.0).unwrap();
     assert_eq!((plan.placement.regime, plan.placement.dense_on.as_str()), (Regime::Hybrid, "gpu"));
-    let cpu = Desk::new("this", Numbers { experts: 384, ..QWEN3 });
+    let cpu = Desk::new("two-core-24gb", Numbers { experts: 384, ..QWEN3 });
     assert!(plan.decode.tokens_per_s > cpu.plan(60.0).unwrap().decode.tokens_per_s);
     assert!(plan.placement.gpu_slots() > 0);
     let unified = Desk::new("mac-64gb", QWEN3).plan(50.0).unwrap();
@@ -151,9 +151,12 @@ fn one_expert_profile() -> Profile {
 
 #[test]
 fn terms_add_up_and_text_reads_back() {
-    for (name, gib) in
-        [("this", 5.0), ("desktop-24gb-gpu", 40.0), ("laptop-8gb-gpu", 12.0), ("mac-64gb", 20.0)]
-    {
+    for (name, gib) in [
+        ("two-core-24gb", 5.0),
+        ("desktop-24gb-gpu", 40.0),
+        ("laptop-8gb-gpu", 12.0),
+        ("mac-64gb", 20.0),
+    ] {
         let plan = Desk::new(name, QWEN3).plan(gib).unwrap();
         for prediction in [&plan.prefill, &plan.decode] {
             let sum: f64 = prediction.terms.iter().map(|term| term.seconds).sum();
@@ -176,7 +179,7 @@ fn same(read: &Plan, written: &Plan) {
 
 #[test]
 fn foreign_and_changed_text_is_refused() {
-    let text = Desk::new("this", QWEN3).plan(5.0).unwrap().to_json().unwrap();
+    let text = Desk::new("two-core-24gb", QWEN3).plan(5.0).unwrap().to_json().unwrap();
     let cases = [
         (text.replace("\"motley_plan\": 1", "\"motley_plan\": 2"), "plan version 2"),
         (text.replace("\"chunk_tokens\": 512", "\"chunk_tokens\": 0"), "field `chunk_tokens`"),

@@ -3,7 +3,7 @@
 
 use crate::args::{Global, PlanArgs};
 use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
-use crate::planned::{Here, profile_of, read_profile};
+use crate::planned::{Here, THIS, machine, profile_of, read_profile};
 use anyhow::Result;
 use comfy_table::presets;
 use motley_engine::machine_memory;
@@ -22,10 +22,11 @@ const BAR_CELLS: usize = 16;
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Result<()> {
     let (spec, _) = ModelSpec::open(&args.model)?;
-    let here = Here::find().filter(|_| args.machine == "this");
+    let is_this = args.machine == THIS;
+    let here = Here::find().filter(|_| is_this);
     let machine = match &here {
         Some(here) => here.machine().clone(),
-        None => motley_machine::find(&args.machine)?,
+        None => machine(&args.machine, Some(&args.model))?,
     };
     let profile = match &args.profile {
         Some(path) => Some(read_profile(path)?),
@@ -35,7 +36,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
     let threads = global.threads.unwrap_or(cores);
     let profile = profile.map(|profile| profile.at_home(cpu, threads));
     let budget = Budget::of(&spec, shape(args));
-    let (memory_bytes, why) = memory(global, &budget, &machine, here.is_some());
+    let (memory_bytes, why) = memory(global, &budget, &machine, is_this);
     let calibration = match &here {
         Some(here) => here.costs(&spec, &budget, memory_bytes, global.threads)?,
         None => Calibration::derive(&machine)?,

@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     if let Some(record) = &sim.run {
         return rerun::run(global, sim, record, columns);
     }
-    let machine = motley_machine::find(&sim.machine)?;
+    let machine = crate::planned::machine(&sim.machine, None)?;
     let subject = Subject::gather(sim, u64::from(global.seed))?;
     let setup = Setup::new(&Choices {
         machine: &machine,
