@@ -1,5 +1,6 @@
 //! Where calibrations and profiles are kept: one new file per run, never one over another. The
-//! newest that was made on a processor of this name counts; to go back, remove newer ones.
+//! newest full calibration of a processor of this name counts, whatever its age beside a quick
+//! one; to go back, remove newer ones. A quick one counts for models whose experts it measured.
 //!
 //! ```text
 //! <config>/motley/calibrations/2026-01-31T12-00-00Z.toml
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use motley_cost::calibration::{Calibration, CalibrationError};
+use motley_model::ModelSpec;
+
+use crate::measure::ExpertKind;
 
 /// Most names tried when several runs end in one second.
 const MAX_SAME_SECOND: u32 = 100;
@@ -23,7 +27,7 @@ const MAX_SAME_SECOND: u32 = 100;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
-    /// The system tells no home folder.
+    /// The system names no home folder.
     #[error("no folder for settings is known; set MOTLEY_CONFIG")]
     NoFolder,
     /// A file or folder cannot be used.
@@ -73,19 +77,53 @@ pub fn create(folder: &Path, stem: &str, extension: &str) -> Result<(File, PathB
     Err(LibraryError::Io { path: folder.into(), source: io::ErrorKind::AlreadyExists.into() })
 }
 
-/// The newest calibration below `folder` made on a processor called `cpu`; unreadable files and
-/// those of other versions are passed over.
+/// The calibration below `folder` that counts on a processor called `cpu` when no model is in
+/// question: the newest full one, else the newest. Unreadable files and those of other versions
+/// are passed over.
 pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, Calibration)> {
+    best(folder, cpu, |_| true)
+}
+
+/// The one that counts for a model of these experts ([`ExpertKind::of_model`]): the newest full
+/// one, else the newest quick one that measured the first kind.
+pub fn for_kinds(folder: &Path, cpu: &str, kinds: &[ExpertKind]) -> Option<(PathBuf, Calibration)> {
+    let kind = kinds.first().copied();
+    best(folder, cpu, |found| kind.is_none_or(|kind| kind.is_measured_in(found)))
+}
+
+/// [`newest`] of this machine in this user's folder.
+pub fn of_this_machine() -> Option<(PathBuf, Calibration)> {
+    newest(&folder().ok()?, &this_cpu())
+}
+
+/// [`for_kinds`] of this machine in this user's folder, for `model`.
+pub fn for_model(model: &ModelSpec) -> Option<(PathBuf, Calibration)> {
+    for_kinds(&folder().ok()?, &this_cpu(), &ExpertKind::of_model(model))
+}
+
+/// The newest full calibration, else the newest quick one that `fits`.
+fn best(
+    folder: &Path,
+    cpu: &str,
+    fits: impl Fn(&Calibration) -> bool,
+) -> Option<(PathBuf, Calibration)> {
     let entries = std::fs::read_dir(folder.join("calibrations")).ok()?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    let read = |path: &PathBuf| read(path).ok().map(|found| (path.clone(), found));
-    paths.iter().rev().filter_map(read).find(|(_, found)| found.provenance.cpu == cpu)
+    let mut quick = None;
+    for path in paths.into_iter().rev() {
+        match read(&path) {
+            Ok(found) if found.provenance.cpu != cpu => {}
+            Ok(found) if !found.provenance.quick => return Some((path, found)),
+            Ok(found) if quick.is_none() && fits(&found) => quick = Some((path, found)),
+            _ => {}
+        }
+    }
+    quick
 }
 
-/// The newest calibration of this machine in this user's folder.
-pub fn of_this_machine() -> Option<(PathBuf, Calibration)> {
-    newest(&folder().ok()?, &motley_host::cpu_name::read(Path::new("/")).unwrap_or_default())
+fn this_cpu() -> String {
+    motley_host::cpu_name::read(Path::new("/")).unwrap_or_default()
 }
 
 /// Reads one file.
@@ -100,7 +138,7 @@ mod tests {
     use super::*;
     use motley_cost::calibration::{FORMAT_VERSION, Provenance};
 
-    fn made(date: &str, cpu: &str) -> Calibration {
+    fn calibration(date: &str, cpu: &str) -> Calibration {
         let provenance = Provenance {
             date: date.into(),
             program: "motley".into(),
@@ -109,11 +147,12 @@ mod tests {
             instructions: vec![],
             load_one_min: None,
             took_s: 1.0,
+            quick: false,
         };
         Calibration {
             version: FORMAT_VERSION,
             provenance,
-            machine: motley_machine::find("this").unwrap(),
+            machine: motley_machine::find("two-core-24gb").unwrap(),
             memory: vec![],
             disk: None,
             links: vec![],
@@ -126,12 +165,12 @@ mod tests {
     fn runs_never_overwrite_each_other_and_the_newest_counts() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let old = made("2026-01-31T12:00:00Z", "A");
+        let old = calibration("2026-01-31T12:00:00Z", "A");
         let first = save(root, &old).unwrap();
         let second = save(root, &old).unwrap();
         assert_ne!(first, second);
-        save(root, &made("2026-02-01T00:00:00Z", "A")).unwrap();
-        save(root, &made("2026-03-01T00:00:00Z", "B")).unwrap();
+        save(root, &calibration("2026-02-01T00:00:00Z", "A")).unwrap();
+        save(root, &calibration("2026-03-01T00:00:00Z", "B")).unwrap();
         std::fs::write(root.join("calibrations/2027.toml"), "not one").unwrap();
         let (path, found) = newest(root, "A").unwrap();
         assert_eq!(found.provenance.date, "2026-02-01T00:00:00Z");

@@ -135,7 +135,7 @@ fn read(path: &Path) -> Option<Tuning> {
 mod tests {
     use super::*;
 
-    fn made(date: &str, threads: u32) -> Tuning {
+    fn tuning(date: &str, threads: u32) -> Tuning {
         Tuning {
             motley_tuning: TUNING_VERSION,
             date: date.into(),
@@ -161,15 +161,15 @@ mod tests {
     fn the_newest_that_fits_counts_and_nothing_is_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let first = save(root, &made("2026-01-31T12:00:00Z", 2)).unwrap();
-        assert_ne!(first, save(root, &made("2026-01-31T12:00:00Z", 2)).unwrap());
+        let first = save(root, &tuning("2026-01-31T12:00:00Z", 2)).unwrap();
+        assert_ne!(first, save(root, &tuning("2026-01-31T12:00:00Z", 2)).unwrap());
         assert!(first.ends_with("tunings/a-model-name-2026-01-31T12-00-00Z.toml"));
-        save(root, &made("2026-02-01T00:00:00Z", 1)).unwrap();
-        let busy = Tuning { contended: true, ..made("2026-03-01T00:00:00Z", 2) };
+        save(root, &tuning("2026-02-01T00:00:00Z", 1)).unwrap();
+        let busy = Tuning { contended: true, ..tuning("2026-03-01T00:00:00Z", 2) };
         save(root, &busy).unwrap();
-        save(root, &made("2026-04-01T00:00:00Z", 9999)).unwrap();
+        save(root, &tuning("2026-04-01T00:00:00Z", 9999)).unwrap();
         let found = newest(root, &Subject::here("a/model name", 7)).unwrap();
-        assert_eq!(found, made("2026-02-01T00:00:00Z", 1));
+        assert_eq!(found, tuning("2026-02-01T00:00:00Z", 1));
         assert_eq!(newest(root, &Subject::here("a/model name", 8)), None);
     }
 }

@@ -16,7 +16,7 @@ fn build(unused: &[&str]) -> Build {
 }
 
 fn known(build: Build, direct_io: DirectIo) -> Known {
-    Known { build, direct_io, calibration: None }
+    Known { build, direct_io, calibration: None, gpu_meters: Vec::new() }
 }
 
 fn check(name: &str, path: &str, build: Build, expected: Expect) {
@@ -107,7 +107,7 @@ fn a_phone() {
             ~ Load: 3.05 on 8 cores over the last minute
                 > other work slows every thread down: wait for it, or run --threads 4
             + Memory: 5.7 GiB of 11.4 GiB free for Motley
-            - Pressure: not told by the kernel
+            - Pressure: not reported by the kernel
                 > start the kernel with psi=1; without it Motley cannot give memory back in time
             - Huge pages: none in this kernel
             + Disk: unknown kind, f2fs at /data
@@ -151,7 +151,11 @@ fn facts_are_json_with_units_in_their_names() {
 fn a_calibration_under_load_is_told() {
     let tree = Tree::fixture("small-vm");
     let of = |load| {
-        let made = Calibrated { date: "2026-01-31T12:00:00Z".into(), load_one_min: Some(load) };
+        let made = Calibrated {
+            date: "2026-01-31T12:00:00Z".into(),
+            load_one_min: Some(load),
+            quick: false,
+        };
         let known = Known { calibration: Some(made), ..known(build(&[]), DirectIo::Works) };
         let lines = advise(&Facts::read(tree.root(), Path::new("/"), known));
         lines.into_iter().find(|line| line.topic == "Calibration").unwrap()

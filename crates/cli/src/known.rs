@@ -2,12 +2,13 @@
 //! measured, tuned and recorded here. Gathers; every choice is `motley_plan::decide`'s.
 
 use anyhow::{Context, Result, ensure};
+use motley_calibrate::describe::this_machine;
 use motley_calibrate::library;
 use motley_calibrate::tuning::{Subject, Threads, newest};
 use motley_cost::calibration::Calibration as CalibrationTable;
 use motley_engine::threads::cores::machine_cores;
 use motley_engine::{
-    GpuDevice, MachineCores, Runtime, ThreadSet, ThreadSets, gpu_devices, machine_memory,
+    GpuDevice, MachineCores, Runtime, Seam, ThreadSet, ThreadSets, gpu_devices, machine_memory,
 };
 use motley_machine::Machine;
 use motley_model::{ModelFiles, ModelSpec, Sizes};
@@ -36,10 +37,10 @@ impl Known {
     /// The model at `path` on this machine.
     pub(crate) fn here(runtime: &Runtime, path: &Path) -> Result<Self> {
         let (spec, files) = ModelSpec::open(path)?;
-        let measured = library::of_this_machine().map(|(_, table)| table);
+        let measured = library::for_model(&spec).map(|(_, table)| table);
         let machine = match &measured {
             Some(table) => table.machine.clone(),
-            None => motley_machine::find("this")?,
+            None => this_machine(runtime, Some(path)),
         };
         Ok(Self {
             needs: ModelNeeds::of(&spec),
@@ -112,6 +113,21 @@ impl Known {
             wanted.total_bytes,
         );
         Ok(plan)
+    }
+}
+
+/// Name of the machine Motley runs on.
+pub(crate) const THIS: &str = "this";
+
+/// The machine called `name`: a ready one, a file, or this one. This one is as measured, else as
+/// the system describes it, with the disk that holds `path` and assumed rates.
+pub(crate) fn machine(name: &str, path: Option<&Path>) -> Result<Machine> {
+    if name != THIS {
+        return Ok(motley_machine::find(name)?);
+    }
+    match library::of_this_machine() {
+        Some((_, table)) => Ok(table.machine),
+        None => Ok(this_machine(&Runtime::start(Seam::Registered)?, path)),
     }
 }
 

@@ -83,6 +83,13 @@ pub struct Provenance {
     pub load_one_min: Option<f64>,
     /// Time the measuring took.
     pub took_s: f64,
+    /// A few seconds on one model's experts; a full calibration always counts for more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub quick: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Rate at which threads read memory together.

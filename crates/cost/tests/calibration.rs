@@ -41,8 +41,9 @@ fn small() -> Calibration {
             instructions: vec!["AVX2".into()],
             load_one_min: Some(0.25),
             took_s: 40.5,
+            quick: false,
         },
-        machine: motley_machine::find("this").unwrap(),
+        machine: motley_machine::find("two-core-24gb").unwrap(),
         memory: vec![
             MemoryRate { threads: 1, gb_per_s: 11.0 },
             MemoryRate { threads: 4, gb_per_s: 30.0 },

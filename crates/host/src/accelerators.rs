@@ -12,12 +12,30 @@ pub struct Accelerator {
     pub kind: AcceleratorKind,
     /// Who makes it, where known (`NVIDIA`, `Qualcomm`).
     pub vendor: Option<&'static str>,
-    /// Kernel driver, where told (`i915`, `amdxdna`).
+    /// Kernel driver, where known (`i915`, `amdxdna`).
     pub driver: Option<String>,
     /// How the system shows it (`card0`, `/dev/accel/accel0`).
     pub node: String,
-    /// PCI device number (`0x2684`), where there is one.
-    pub device_id: Option<String>,
+    /// How it is connected, where it is on PCIe.
+    pub pcie: Option<PcieLink>,
+}
+
+/// A PCIe connection as it is under load: links clock down at rest, so the speed is the
+/// device's highest; the number of lanes is what was negotiated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PcieLink {
+    /// Transfers per second and lane, in 10⁶ (16000 for PCIe 4.0).
+    pub mt_per_s: u32,
+    /// Lanes in use.
+    pub lanes: u32,
+}
+
+impl PcieLink {
+    /// Peak of one direction: encoded 8b/10b up to PCIe 2.0 (5 GT/s), 128b/130b from 3.0.
+    pub fn gb_per_s(self) -> f64 {
+        let encoding = if self.mt_per_s > 5000 { 128.0 / 130.0 } else { 0.8 };
+        f64::from(self.mt_per_s) * 1e-3 * f64::from(self.lanes) * encoding / 8.0
+    }
 }
 
 /// Graphics or neural.
@@ -84,7 +102,7 @@ impl KnownNode {
             vendor: Some(self.vendor),
             driver: Some(self.driver.into()),
             node: format!("/{}", self.path),
-            device_id: None,
+            pcie: None,
         }
     }
 }
@@ -120,8 +138,17 @@ fn of_dir(dir: &Path, kind: AcceleratorKind) -> Option<Accelerator> {
         vendor: vendor.or_else(|| driver.as_deref().and_then(driver_vendor)),
         driver,
         node: dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
-        device_id: text("device"),
+        pcie: pcie(&device),
     })
+}
+
+/// From `max_link_speed` (`16.0 GT/s PCIe`) and `current_link_width` (`8`).
+fn pcie(device: &Path) -> Option<PcieLink> {
+    let speed = files::read(&device.join("max_link_speed"))?;
+    let gt_per_s: f64 = speed.split_ascii_whitespace().next()?.parse().ok()?;
+    let lanes: u32 = files::value(&device.join("current_link_width"))?;
+    let known = (1.0..=1000.0).contains(&gt_per_s) && (1..=32).contains(&lanes);
+    known.then_some(PcieLink { mt_per_s: (gt_per_s * 1e3) as u32, lanes })
 }
 
 fn pci_vendor(id: &str) -> Option<&'static str> {
@@ -180,6 +207,22 @@ mod tests {
             shown(&tree),
             ["Gpu Intel xe card0", "Gpu NVIDIA nvidia card1", "Npu Intel intel_vpu accel0"]
         );
+    }
+
+    #[test]
+    fn links_are_read_where_they_are_known() {
+        let tree = Tree::new(&[
+            ("sys/class/drm/card0/device/max_link_speed", "16.0 GT/s PCIe\n"),
+            ("sys/class/drm/card0/device/current_link_width", "8\n"),
+            ("sys/class/drm/card1/device/max_link_speed", "Unknown\n"),
+            ("sys/class/drm/card1/device/current_link_width", "255\n"),
+        ]);
+        let links: Vec<_> = read(tree.root()).into_iter().map(|a| a.pcie).collect();
+        let link = PcieLink { mt_per_s: 16_000, lanes: 8 };
+        assert_eq!(links, [Some(link), None]);
+        assert!((link.gb_per_s() - 15.75).abs() < 0.01);
+        let old = PcieLink { mt_per_s: 5000, lanes: 16 };
+        assert_eq!(old.gb_per_s(), 8.0);
     }
 
     #[test]

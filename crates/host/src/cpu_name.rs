@@ -1,4 +1,5 @@
-//! What the processor and its cores are called. Names only; features are `ggml`'s to tell.
+//! What the processor and its cores are called. What kernels use of it is
+//! `ggml`'s to say.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,23 +12,28 @@ pub fn read(root: &Path) -> Option<String> {
         return Some(name);
     }
     let cpuinfo = files::text(root, "proc/cpuinfo")?;
-    let told = field(&cpuinfo, "model name").or_else(|| field(&cpuinfo, "Hardware"));
+    let given = field(&cpuinfo, "model name").or_else(|| field(&cpuinfo, "Hardware"));
     let board = || {
         let model = files::text(root, "proc/device-tree/model")?;
         Some(model.trim_end_matches('\0').trim().to_owned()).filter(|name| !name.is_empty())
     };
-    told.or_else(board).or_else(|| {
+    given.or_else(board).or_else(|| {
         let mut names: Vec<String> = by_cpu(root).into_values().collect();
         names.dedup();
         (!names.is_empty()).then(|| names.join(" + "))
     })
 }
 
-/// Whether the kernel runs below a hypervisor, where it can tell.
+/// Whether the kernel runs below a hypervisor, where it says so.
 pub fn is_virtual(root: &Path) -> bool {
+    has_flag(root, "hypervisor")
+}
+
+/// Whether `/proc/cpuinfo` of an x86 processor lists `flag` (`avx2`).
+pub fn has_flag(root: &Path, flag: &str) -> bool {
     let cpuinfo = files::text(root, "proc/cpuinfo").unwrap_or_default();
     let flags = field(&cpuinfo, "flags").unwrap_or_default();
-    flags.split(' ').any(|flag| flag == "hypervisor")
+    flags.split(' ').any(|listed| listed == flag)
 }
 
 /// ARM core names by logical CPU, from the part numbers of `/proc/cpuinfo`.

@@ -17,7 +17,7 @@ pub struct Disk {
     pub filesystem: String,
     /// Whole disk that holds it (`nvme0n1`), where there is one to see.
     pub device: Option<String>,
-    /// Its make, where told.
+    /// Its model, where known.
     pub model: Option<String>,
     /// What kind it is.
     pub kind: DiskKind,
@@ -27,22 +27,22 @@ pub struct Disk {
     pub block_bytes: Option<u32>,
 }
 
-/// What a filesystem stands on.
+/// What a filesystem is stored on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskKind {
     /// NVMe.
     Nvme,
     /// Another disk without moving parts: SATA, UFS, eMMC.
     SolidState,
-    /// Turning platters: reads at random are a hundred times slower.
+    /// Rotating platters: reads at random are a hundred times slower.
     Rotational,
-    /// A virtual machine's disk; what lies below is not told.
+    /// A virtual machine's disk; what lies below is unknown.
     Virtual,
     /// Files of another machine.
     Network,
     /// Memory (`tmpfs`): expert streaming from it makes no sense.
     Memory,
-    /// Not told.
+    /// The system does not say.
     Unknown,
 }
 

@@ -1,8 +1,8 @@
 //! The machine this program runs on, read from the system. Chooses nothing and changes nothing.
 //!
 //! Every reader takes a root directory, `/` on a real machine, so that a folder of copied
-//! files stands for any machine. What a system does not tell is `None`, never a guess. Linux
-//! and Android are complete; other systems tell their memory, load and processor's name
+//! files stands for any machine. What a system does not report is `None`, never a guess. Linux
+//! and Android are complete; other systems report their memory, load and processor's name
 //! (through the crate `sysinfo`), and the other readers answer `None` there.
 //!
 //! Reading order:
@@ -16,9 +16,9 @@
 //! * [`load`]: how busy the machine is.
 //! * [`disk`]: which disk and filesystem hold a path.
 //! * [`accelerators`]: GPUs and NPUs that are shown.
-//! * [`power`]: wire or battery.
+//! * [`power`]: mains or battery.
 //! * [`energy`]: meters, one file each, and the thread that samples one.
-//! * `system`: what systems without such files tell.
+//! * `system`: what systems without such files report.
 //! * `files`: bounded reads of small text files.
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a hand: the sampler owns a thread and a clock")]

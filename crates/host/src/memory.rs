@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_is_told_and_the_least_room_counts() {
+    fn the_tightest_limit_is_named_and_the_least_room_counts() {
         let tree = Tree::new(&[
             MEMINFO,
             ("proc/self/cgroup", "0::/a/b\n"),

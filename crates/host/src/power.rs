@@ -7,16 +7,16 @@ use crate::files;
 /// What feeds the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerSource {
-    /// A wire, or a machine without any battery.
+    /// Mains power, or a machine without any battery.
     Mains,
     /// A battery that is being emptied.
     Battery {
-        /// Charge left, 0 to 100, where told.
+        /// Charge left, 0 to 100, where known.
         percent: Option<u32>,
     },
 }
 
-/// Reads `/sys/class/power_supply`; a machine that tells nothing is on a wire.
+/// Reads `/sys/class/power_supply`; a machine that reports nothing is on mains power.
 pub fn read(root: &Path) -> PowerSource {
     let battery = batteries(root).into_iter().find(|dir| is_discharging(dir));
     match battery {

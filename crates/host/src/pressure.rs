@@ -18,7 +18,7 @@ pub struct MemoryPressure {
     pub full_total_us: u64,
 }
 
-/// The own control group's pressure where it is told, else the machine's; `None` when the
+/// The own control group's pressure where there is one, else the machine's; `None` when the
 /// kernel keeps none (built without PSI, or started with `psi=0`).
 pub fn read(root: &Path) -> Option<MemoryPressure> {
     let own = cgroup::unified_dirs(root).into_iter().next();
@@ -28,7 +28,7 @@ pub fn read(root: &Path) -> Option<MemoryPressure> {
 }
 
 /// Time since start in which some task waited for a core, in the own control group where that
-/// is told, else on the machine; `None` when the kernel keeps no account.
+/// reports it, else on the machine; `None` when the kernel keeps no account.
 pub fn cpu_some_total_us(root: &Path) -> Option<u64> {
     let some = |text: String| {
         let line = text.lines().find_map(|line| line.strip_prefix("some "))?;

@@ -52,7 +52,7 @@ fn parse(status: &str) -> Option<ProcessMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_testkit::machine_tree::Tree;
+    use crate::support::Tree;
 
     #[test]
     fn kinds_are_kept_apart() {

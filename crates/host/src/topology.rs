@@ -1,4 +1,4 @@
-//! Cores, clusters, caches and memory nodes as sysfs tells them. Chooses no core.
+//! Cores, clusters, caches and memory nodes as sysfs shows them. Chooses no core.
 //!
 //! A *cluster* is a set of equal cores, biggest first, the order in which A2 walks them. On a
 //! phone it is a frequency domain. Desktop processors clock every core by itself; there cores
@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use motley_machine::{CoreCluster, CoreRole};
+use motley_machine::{CoreCluster, CoreRole, MemoryNode};
 
 use crate::{cpu_name, files};
 
@@ -30,7 +30,7 @@ pub struct Topology {
     pub clusters: Vec<Cluster>,
     /// Caches, each once, by level.
     pub caches: Vec<Cache>,
-    /// Memory nodes; one on most machines, none when the kernel tells none.
+    /// Memory nodes; one on most machines, none when the kernel shows none.
     pub nodes: Vec<Node>,
 }
 
@@ -99,7 +99,7 @@ pub struct Node {
     pub distances: Vec<u32>,
 }
 
-/// Reads the cores below `root`; `None` when `/sys/devices/system/cpu` tells none.
+/// Reads the cores below `root`; `None` when `/sys/devices/system/cpu` lists none.
 pub fn read(root: &Path) -> Option<Topology> {
     let online = cpu_list(&files::text(root, "sys/devices/system/cpu/online")?);
     let small = files::text(root, "sys/devices/cpu_atom/cpus").map_or(vec![], |t| cpu_list(&t));
@@ -137,6 +137,26 @@ impl Topology {
         self.caches.iter().filter(holds_data).map(|cache| cache.size_bytes).sum()
     }
 
+    /// Cores near `node`, without siblings.
+    pub fn cores_near(&self, node: &Node) -> usize {
+        let is_first = |cpu: &&Cpu| cpu.siblings.iter().min() == Some(&cpu.id);
+        let near = self.cpus.iter().filter(|cpu| node.cpus.contains(&cpu.id));
+        near.filter(is_first).count()
+    }
+
+    /// The memory nodes as a machine file describes them, for the device `device`; none when
+    /// there is only one.
+    pub fn machine_nodes(&self, device: &str) -> Vec<MemoryNode> {
+        let node = |node: &Node| MemoryNode {
+            id: node.id as u32,
+            device: device.into(),
+            memory_gib: node.total_bytes as f64 / (1_u64 << 30) as f64,
+            cores: self.cores_near(node) as u32,
+        };
+        let several = self.nodes.len() > 1;
+        self.nodes.iter().filter(|_| several).map(node).collect()
+    }
+
     /// The clusters as a machine file describes them, for the device `device`. Clusters of
     /// unknown frequency get `unknown_ghz`; the power scale (A3) is not measured and stays 1.
     pub fn machine_clusters(&self, device: &str, unknown_ghz: f64) -> Vec<CoreCluster> {
@@ -153,7 +173,7 @@ impl Topology {
 }
 
 /// A list as the kernel writes it: `0-3,8,10-11`. What is not a number is passed over.
-pub fn cpu_list(text: &str) -> Vec<usize> {
+fn cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
@@ -181,7 +201,7 @@ fn cpu(root: &Path, id: usize) -> Cpu {
 }
 
 fn clusters(cpus: &[Cpu]) -> Vec<Cluster> {
-    // Siblings share a clock everywhere; only cores that do make a domain worth the name.
+    // Siblings share a clock everywhere; other cores make a domain only where they share one too.
     let together = cpus.iter().any(|cpu| cpu.domain.iter().any(|id| !cpu.siblings.contains(id)));
     let mut sorted: Vec<&Cpu> = cpus.iter().collect();
     sorted.sort_by_key(|cpu| std::cmp::Reverse((speed(cpu), std::cmp::Reverse(cpu.id))));

@@ -10,10 +10,12 @@ pub(crate) fn check(machine: &Machine, origin: &str) -> Result<(), MachineError>
     at.count("device", machine.devices.len(), 1)?;
     at.count("link", machine.links.len(), 0)?;
     at.count("cluster", machine.clusters.len(), 0)?;
+    at.count("node", machine.nodes.len(), 0)?;
     at.names_are_unique()?;
     machine.devices.iter().try_for_each(|device| at.device(device))?;
     at.links()?;
     at.clusters()?;
+    at.nodes()?;
     at.power()
 }
 
@@ -95,6 +97,14 @@ impl Place<'_> {
             self.positive(Number { item, field: "cores", value: f64::from(cluster.cores) })?;
             self.positive(Number { item, field: "max_ghz", value: cluster.max_ghz })?;
             self.positive(Number { item, field: "power_scale", value: cluster.power_scale })
+        })
+    }
+
+    fn nodes(&self) -> Result<(), MachineError> {
+        self.machine.nodes.iter().try_for_each(|node| {
+            let item = &format!("node {}", node.id);
+            self.known(item, "device", &node.device)?;
+            self.not_negative(Number { item, field: "memory_gib", value: node.memory_gib })
         })
     }
 

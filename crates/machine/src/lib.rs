@@ -4,7 +4,8 @@
 //! nothing (`motley-cost` turns a description into times, `motley-sched` into actions).
 //!
 //! Reading order:
-//! * [`spec`]: the nouns [`Machine`], [`Device`], [`Link`], [`CoreCluster`], [`Power`].
+//! * [`spec`]: the nouns [`Machine`], [`Device`], [`Link`], [`CoreCluster`],
+//!   [`MemoryNode`], [`Power`].
 //! * [`error`]: why a machine could not be read, and the limits of a description.
 //! * [`load`]: TOML text to a validated [`Machine`].
 //! * `check`: the rules a description must keep, each error naming item and field.
@@ -23,4 +24,6 @@ pub use error::MachineError;
 pub use load::read_file;
 pub use ready::{find, ready_names};
 pub use regime::Regime;
-pub use spec::{CoreCluster, CoreRole, Device, DeviceKind, Link, Machine, Power, Provenance};
+pub use spec::{
+    CoreCluster, CoreRole, Device, DeviceKind, Link, Machine, MemoryNode, Power, Provenance,
+};

@@ -71,7 +71,9 @@ latency_us = 90
 
     #[test]
     fn a_small_machine_reads_and_writes_back() {
-        let machine = Machine::parse(SMALL, "small.toml").unwrap();
+        let node = "[[node]]\nid = 0\ndevice = \"cpu\"\nmemory_gib = 8\ncores = 4\n";
+        let machine = Machine::parse(&format!("{SMALL}{node}"), "small.toml").unwrap();
+        assert_eq!(machine.nodes[0].memory_bytes(), 8 << 30);
         assert_eq!(machine.device("cpu").unwrap().memory_bytes(), 8 << 30);
         assert_eq!(machine.link("disk", "cpu").unwrap().latency_us, 90.0);
         let again = Machine::parse(&toml::to_string(&machine).unwrap(), "again").unwrap();
@@ -112,6 +114,11 @@ latency_us = 90
             "name = \"disk\"",
             "name = \"cpu\"",
             expect![[r#"small.toml: two devices are called "cpu""#]],
+        );
+        check_error(
+            "[[link]]",
+            "[[node]]\nid = 1\ndevice = \"gpu\"\nmemory_gib = 4\ncores = 2\n[[link]]",
+            expect![[r#"small.toml: node 1: device = "gpu" is not a device (devices: cpu, disk)"#]],
         );
         check_error(
             "version = 1",

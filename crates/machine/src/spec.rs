@@ -25,6 +25,9 @@ pub struct Machine {
     /// CPU cores by cluster, biggest first (A2 walks them in this order).
     #[serde(rename = "cluster", default)]
     pub clusters: Vec<CoreCluster>,
+    /// Memory nodes (NUMA), where a CPU has more than one.
+    #[serde(rename = "node", default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<MemoryNode>,
     /// Coefficients of the power heuristic (A3), where known.
     #[serde(default)]
     pub power: Option<Power>,
@@ -36,7 +39,7 @@ pub struct Machine {
 pub enum Provenance {
     /// Vendor data sheets or a paper's table: peaks, never reached in practice.
     Published,
-    /// A class of machines, made from typical parts.
+    /// A class of machines, put together from typical parts.
     Typical,
     /// One real machine, described before it was measured.
     Estimated,
@@ -73,8 +76,14 @@ impl DeviceKind {
 pub struct Device {
     /// Unique within the machine; links and clusters refer to it.
     pub name: String,
-    /// What it is.
+    /// What it is good for.
     pub kind: DeviceKind,
+    /// The hardware's own name, for people, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Says in words where the rates come from when nobody measured or published them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<String>,
     /// How many identical ones there are.
     #[serde(default = "one")]
     pub count: u32,
@@ -105,7 +114,7 @@ fn one() -> u32 {
 impl Device {
     /// Memory of one device.
     pub fn memory_bytes(&self) -> u64 {
-        (self.memory_gib * (1u64 << 30) as f64) as u64
+        gib_bytes(self.memory_gib)
     }
 
     /// Memory of all `count` devices.
@@ -129,6 +138,9 @@ pub struct Link {
     /// Links naming the same bus share its bandwidth; a link without one has its own.
     #[serde(default)]
     pub bus: Option<String>,
+    /// Says in words where the rate comes from when nobody measured or published it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<String>,
 }
 
 /// Identical CPU cores that share a frequency domain.
@@ -152,6 +164,31 @@ pub struct CoreCluster {
 
 fn unit_scale() -> f64 {
     1.0
+}
+
+/// Memory with the cores near it. The memory of all nodes of a device is the device's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryNode {
+    /// The system's number of it.
+    pub id: u32,
+    /// The CPU device it belongs to.
+    pub device: String,
+    /// Memory of this node.
+    pub memory_gib: f64,
+    /// Cores near it; none where a node is memory only.
+    pub cores: u32,
+}
+
+impl MemoryNode {
+    /// Its memory.
+    pub fn memory_bytes(&self) -> u64 {
+        gib_bytes(self.memory_gib)
+    }
+}
+
+fn gib_bytes(gib: f64) -> u64 {
+    (gib * (1u64 << 30) as f64).round() as u64
 }
 
 /// The three classes of A2; efficiency cores are left out of decode.

@@ -250,7 +250,7 @@ mod tests {
     fn a_fitted_cost_becomes_a_rate_and_back() {
         let matrices = Matrices { bytes: 2.6e6, weights: 4.7e6, ty: GgmlType::Q4_0 };
         let cost = ComputeCost { launch_us: 0.0, per_token_us: 60.0, floor_us: 180.0 };
-        let machine = motley_machine::find("this").unwrap();
+        let machine = motley_machine::find("two-core-24gb").unwrap();
         let mut rates = Calibration::derive(&machine).unwrap().cpu;
         rates.kernels = vec![KernelRate::of(&matrices, &cost).unwrap()];
         let again = rates.cost(&matrices);
@@ -266,7 +266,7 @@ mod tests {
             many_tokens_gflop_per_s: 100.0,
             points: Vec::new(),
         };
-        let machine = motley_machine::find("this").unwrap();
+        let machine = motley_machine::find("two-core-24gb").unwrap();
         let mut rates = Calibration::derive(&machine).unwrap().cpu;
         rates.kernels = vec![kernel("q4_0", 10.0), kernel("q8_0", 14.0)];
         let floor = |ty| rates.cost(&Matrices { bytes: 1e6, weights: 2e6, ty }).floor_us;

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_gpu_knows_its_cpu() {
-        let machine = motley_machine::find("this").unwrap();
+        let machine = motley_machine::find("two-core-24gb").unwrap();
         let costs = ExpertCosts::of(&Calibration::derive(&machine).unwrap(), &demand());
         assert_eq!((costs.gpu, costs.link), (None, None));
         assert!(costs.cpu.us(1) > 0.0);

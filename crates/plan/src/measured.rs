@@ -125,8 +125,9 @@ mod tests {
                 instructions: vec![],
                 load_one_min: None,
                 took_s: 1.0,
+                quick: false,
             },
-            machine: motley_machine::find("this").unwrap(),
+            machine: motley_machine::find("two-core-24gb").unwrap(),
             memory: vec![
                 MemoryRate { threads: 1, gb_per_s: 9.0 },
                 MemoryRate { threads: 2, gb_per_s: 14.0 },

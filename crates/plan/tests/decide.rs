@@ -22,7 +22,7 @@ use support::{Numbers, QWEN3, spec};
 
 const GIB: u64 = 1 << 30;
 /// A ready machine without a GPU.
-const CPU_ONLY: &str = "this";
+const CPU_ONLY: &str = "two-core-24gb";
 
 /// A model and a described machine.
 struct World {
@@ -227,6 +227,7 @@ fn measured(machine: &Machine, rates: &[(u32, f64)]) -> CalibrationTable {
             instructions: vec![],
             load_one_min: None,
             took_s: 1.0,
+            quick: false,
         },
         machine: machine.clone(),
         memory: rates.iter().map(|&(threads, gb_per_s)| MemoryRate { threads, gb_per_s }).collect(),

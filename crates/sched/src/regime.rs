@@ -184,7 +184,7 @@ mod tests {
         );
         assert_eq!(of("mac-64gb"), [Regime::OneMemory, Regime::OneMemory, Regime::BeyondRam]);
         assert_eq!(regime("rtx5080-i7-14700-ndp4", 60), Regime::NearData);
-        assert_eq!(regime("this", 30), Regime::BeyondRam);
+        assert_eq!(regime("two-core-24gb", 30), Regime::BeyondRam);
     }
 
     #[test]

@@ -25,6 +25,6 @@ pub use mapped::{MapError, MappedExperts};
 pub use memory::HugePages;
 pub use read::{
     Backend, Choice, ChooseError, Completion, FaultPlan, FileMode, Files, FilesError, Measured,
-    Piece, Priority, ReadError, ReadFailed, Reader, ReaderError, ReaderOptions, Request, Tag,
-    Wanted, choose, forget_cached,
+    Piece, Priority, ProbeLimit, ReadError, ReadFailed, Reader, ReaderError, ReaderOptions,
+    Request, Tag, Wanted, choose, choose_within, forget_cached,
 };

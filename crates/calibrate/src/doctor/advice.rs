@@ -11,7 +11,7 @@ const BUSY_SHARE: f64 = 0.25;
 /// Percent of time waiting for memory that is worth a word; streaming keeps it near zero.
 const PRESSURE_PERCENT: f64 = 5.0;
 
-/// How a topic stands.
+/// How good a topic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -28,7 +28,7 @@ pub enum State {
 pub struct Line {
     /// What it is about.
     pub topic: &'static str,
-    /// How it stands.
+    /// How good it is.
     pub state: State,
     /// What was found.
     pub found: String,
@@ -155,7 +155,7 @@ fn memory(facts: &Facts) -> Option<Line> {
     let Some(memory) = facts.memory else {
         return Line::missing(
             "Memory",
-            "the system does not tell it",
+            "the system does not report it",
             Some("give --memory SIZE".into()),
         );
     };
@@ -184,7 +184,7 @@ fn pressure(facts: &Facts) -> Option<Line> {
     let Some(percent) = facts.pressure_some_avg10 else {
         let advice =
             "start the kernel with psi=1; without it Motley cannot give memory back in time";
-        return Line::missing("Pressure", "not told by the kernel", Some(advice.into()));
+        return Line::missing("Pressure", "not reported by the kernel", Some(advice.into()));
     };
     let found = format!("tasks waited for memory {percent:.1} % of the last 10 s");
     if percent < PRESSURE_PERCENT {
@@ -207,7 +207,7 @@ fn huge_pages(facts: &Facts) -> Option<Line> {
 
 fn disk(facts: &Facts) -> Option<Line> {
     let Some(disk) = &facts.disk else {
-        return Line::missing("Disk", "not told by the system", None);
+        return Line::missing("Disk", "not reported by the system", None);
     };
     let device = disk.device.as_ref().map_or(String::new(), |device| format!(" ({device})"));
     let found = format!("{}{device}, {} at {}", disk.kind, disk.filesystem, disk.mount);
@@ -293,8 +293,10 @@ fn power(facts: &Facts) -> Option<Line> {
 }
 
 fn meter(facts: &Facts) -> Option<Line> {
-    if facts.meter.works {
-        return Line::good("Energy meter", facts.meter.name.clone());
+    let own = facts.meter.works.then(|| facts.meter.name.clone());
+    let names: Vec<String> = own.into_iter().chain(facts.gpu_meters.iter().cloned()).collect();
+    if !names.is_empty() {
+        return Line::good("Energy meter", names.join(", "));
     }
     let Some(file) = &facts.meter.unreadable else {
         return Line::missing("Energy meter", "none shown; energy is estimated", None);
@@ -304,13 +306,18 @@ fn meter(facts: &Facts) -> Option<Line> {
 }
 
 fn calibration(facts: &Facts) -> Option<Line> {
-    let Some(made) = &facts.calibration else {
+    let Some(run) = &facts.calibration else {
         let advice = "motley calibrate (a minute on an idle machine)".to_owned();
         return Line::missing("Calibration", "plans use estimates", Some(advice));
     };
-    let found = format!("made {}", made.date);
+    if run.quick {
+        let found = format!("a quick one of {}", run.date);
+        let advice = "motley calibrate (a minute on an idle machine) is more exact";
+        return Line::limited("Calibration", found, advice);
+    }
+    let found = format!("made {}", run.date);
     let busy = |load: &f64| *load > BUSY_SHARE * facts.cores as f64;
-    match made.load_one_min.filter(busy) {
+    match run.load_one_min.filter(busy) {
         None => Line::good("Calibration", found),
         Some(load) => {
             let found = format!("{found} while other work ran (load {load:.1})");

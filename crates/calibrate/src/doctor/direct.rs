@@ -13,11 +13,11 @@ pub enum DirectIo {
     Works,
     /// The filesystem refuses; experts would go through the page cache.
     Refused,
-    /// No file to try and none could be made.
+    /// No file to try and none could be written.
     Untried,
 }
 
-/// Opens `path`, or a model in that folder, or a file made there for the moment.
+/// Opens `path`, or a model in that folder, or a temporary file written there.
 pub fn probe(path: &Path) -> DirectIo {
     if path.is_file() {
         return probe_file(path);

@@ -46,10 +46,12 @@ pub struct Facts {
     pub gpus: Vec<Shown>,
     /// NPUs the kernel shows.
     pub npus: Vec<Shown>,
-    /// Battery charge in percent while it is emptied; `None` on a wire.
+    /// Battery charge in percent while it is emptied; `None` on mains power.
     pub on_battery_percent: Option<u32>,
     /// The energy meter.
     pub meter: Meter,
+    /// Names of the energy meters of GPUs.
+    pub gpu_meters: Vec<String>,
     /// What this build of ggml can use.
     pub build: Build,
     /// The calibration that counts here.
@@ -65,15 +67,19 @@ pub struct Known {
     pub direct_io: DirectIo,
     /// The calibration that counts here.
     pub calibration: Option<Calibrated>,
+    /// Names of the energy meters of GPUs.
+    pub gpu_meters: Vec<String>,
 }
 
 /// A calibration, in short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibrated {
-    /// When it was made.
+    /// When it was measured.
     pub date: String,
     /// Tasks running or waiting at that time.
     pub load_one_min: Option<f64>,
+    /// Measured in seconds for one model.
+    pub quick: bool,
 }
 
 /// Equal cores.
@@ -85,7 +91,7 @@ pub struct Cluster {
     pub cores: usize,
     /// `prime`, `performance` or `efficiency`.
     pub role: motley_machine::CoreRole,
-    /// Highest frequency, where told.
+    /// Highest frequency, where known.
     pub max_ghz: Option<f64>,
 }
 
@@ -109,7 +115,7 @@ pub struct Disk {
     pub device: Option<String>,
     /// For people: `NVMe`, `rotating`, ….
     pub kind: &'static str,
-    /// Reads at random are slow: it turns, or lies behind a network.
+    /// Reads at random are slow: it rotates, or lies behind a network.
     pub slow_at_random: bool,
     /// It is memory itself.
     pub is_memory: bool,
@@ -144,7 +150,7 @@ pub struct Meter {
 impl Facts {
     /// Reads the machine below `root` and the disk that holds `path`.
     pub fn read(root: &Path, path: &Path, known: Known) -> Self {
-        let Known { build, direct_io, calibration } = known;
+        let Known { build, direct_io, calibration, gpu_meters } = known;
         let topology = topology::read(root);
         let (gpus, npus) = accelerators::read(root)
             .into_iter()
@@ -171,6 +177,7 @@ impl Facts {
                 power::PowerSource::Battery { percent } => Some(percent.unwrap_or(0)),
             },
             meter: Meter::of(energy::find(root)),
+            gpu_meters,
             build,
             calibration,
         }

@@ -18,6 +18,7 @@ pub use facts::{Calibrated, Facts, Known};
 use std::path::Path;
 
 use motley_ggml::Runtime;
+use motley_host::energy;
 
 use crate::library;
 
@@ -27,16 +28,16 @@ pub fn examine(runtime: &Runtime, path: &Path) -> (Facts, Vec<Line>) {
         build: Build::of_this(runtime),
         direct_io: direct::probe(path),
         calibration: calibration(),
+        gpu_meters: energy::gpu_meters().iter().map(|meter| meter.name()).collect(),
     };
     let facts = Facts::read(Path::new("/"), path, known);
     let lines = advise(&facts);
     (facts, lines)
 }
 
-/// The newest of this user on this processor.
+/// The one of this user that counts on this processor.
 fn calibration() -> Option<Calibrated> {
-    let cpu = motley_host::cpu_name::read(Path::new("/")).unwrap_or_default();
-    let (_, found) = library::newest(&library::folder().ok()?, &cpu)?;
+    let (_, found) = library::of_this_machine()?;
     let run = found.provenance;
-    Some(Calibrated { date: run.date, load_one_min: run.load_one_min })
+    Some(Calibrated { date: run.date, load_one_min: run.load_one_min, quick: run.quick })
 }

@@ -8,7 +8,7 @@ use motley_cost::calibration::MemoryRate;
 use super::clock::{Steps, undisturbed_us};
 
 /// The rate for each number of threads, over a buffer of `size_bytes` that no cache holds.
-pub fn measure(
+pub(super) fn measure(
     counts: &[u32],
     size_bytes: u64,
     slice: Duration,
@@ -18,7 +18,7 @@ pub fn measure(
     let each = slice / counts.len().max(1) as u32;
     let mut rates = Vec::new();
     for (done, &threads) in counts.iter().enumerate() {
-        steps.tell(&format!("memory, {threads} threads"), done, counts.len());
+        steps.report(&format!("memory, {threads} threads"), done, counts.len());
         let us = undisturbed_us(each, || (), || pass(&words, threads as usize));
         rates.push(MemoryRate { threads, gb_per_s: size_bytes as f64 * 1e-3 / us });
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Least repetitions, when one fits the slice at all.
 const LEAST: usize = 3;
-/// Most: beyond it more tell nothing new.
+/// Most: more say nothing new.
 const MOST: usize = 400;
 
 /// Part of the repetitions that were faster than the one that counts.
@@ -46,28 +46,28 @@ pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.get((values.len() as f64 * share) as usize).copied().unwrap_or(0.0)
 }
 
-/// How far the whole is, told as parts go on.
-pub struct Steps<'a> {
-    told: &'a mut dyn FnMut(&str, f64),
+/// How far the whole is, reported as parts go on.
+pub(crate) struct Steps<'a> {
+    on_progress: &'a mut dyn FnMut(&str, f64),
     from: f64,
     share: f64,
 }
 
 impl<'a> Steps<'a> {
-    /// Tells `told` (what, share of the whole).
-    pub fn new(told: &'a mut dyn FnMut(&str, f64)) -> Self {
-        Self { told, from: 0.0, share: 1.0 }
+    /// Reports to `on_progress` (what, share of the whole).
+    pub(crate) fn new(on_progress: &'a mut dyn FnMut(&str, f64)) -> Self {
+        Self { on_progress, from: 0.0, share: 1.0 }
     }
 
     /// A part of the whole begins: where, and how large.
-    pub fn part(&mut self, from: f64, share: f64) {
+    pub(crate) fn part(&mut self, from: f64, share: f64) {
         (self.from, self.share) = (from, share);
     }
 
     /// `done` of `all` steps of the part are over; `what` is next.
-    pub fn tell(&mut self, what: &str, done: usize, all: usize) {
+    pub(crate) fn report(&mut self, what: &str, done: usize, all: usize) {
         let share = done as f64 / all.max(1) as f64;
-        (self.told)(what, (self.from + self.share * share).min(1.0));
+        (self.on_progress)(what, (self.from + self.share * share).min(1.0));
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     fn repeats_within_the_slice_and_once_beyond_it() {
         let (mut before, mut runs) = (0, 0);
         let us = undisturbed_us(
-            Duration::from_millis(5),
+            Duration::from_millis(50),
             || before += 1,
             || {
                 runs += 1;
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn steps_of_parts_make_a_whole() {
         let mut seen = Vec::new();
-        let mut told = |_: &str, share: f64| seen.push(share);
-        let mut steps = Steps::new(&mut told);
+        let mut on_progress = |_: &str, share: f64| seen.push(share);
+        let mut steps = Steps::new(&mut on_progress);
         steps.part(0.5, 0.5);
-        steps.tell("a", 0, 2);
-        steps.tell("b", 1, 2);
-        steps.tell("c", 2, 2);
+        steps.report("a", 0, 2);
+        steps.report("b", 1, 2);
+        steps.report("c", 2, 2);
         assert_eq!(seen, [0.5, 0.75, 1.0]);
     }
 }

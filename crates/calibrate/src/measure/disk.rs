@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use motley_cost::calibration::DiskCost;
 use motley_cost::{FitError, TransferCost, TransferSample};
@@ -11,7 +11,7 @@ use motley_model::{FileRange, Matrix, Part};
 use motley_store::read::IN_FLIGHT_DEFAULT;
 use motley_store::{
     Arena, ArenaError, ArenaSpec, Backend, ChooseError, FileMode, Files, FilesError, Piece,
-    Priority, Reader, Request, Tag, choose,
+    Priority, ProbeLimit, Reader, Request, Tag, choose_within,
 };
 use tempfile::NamedTempFile;
 
@@ -19,8 +19,8 @@ use super::clock::{Steps, quantile};
 
 /// Sizes of reads that are alone; an expert's matrix lies between.
 const SIZES_BYTES: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
-/// File made where none is given: larger than what a disk keeps in its own cache for long.
-const MADE_BYTES: usize = 128 << 20;
+/// File written where none is given: larger than what a disk keeps in its own cache for long.
+const PROBE_FILE_BYTES: usize = 128 << 20;
 
 /// Why a disk could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +35,8 @@ pub enum DiskError {
     /// No memory to read into.
     #[error(transparent)]
     Memory(#[from] ArenaError),
-    /// No file could be made in the folder.
-    #[error("{}: no file of {MADE_BYTES} bytes can be made there", path.display())]
+    /// No file could be written in the folder.
+    #[error("{}: no file of {PROBE_FILE_BYTES} bytes can be written there", path.display())]
     Make {
         /// The folder.
         path: PathBuf,
@@ -59,25 +59,26 @@ pub enum DiskError {
     },
 }
 
-/// Measures the disk below `path`: a file of some size, or a folder in which one is made for
-/// the moment.
-pub fn measure(
+/// Measures the disk below `path`: a file of some size, or a folder in which one is written
+/// and removed again. Reads no more than the limit's bytes, a few reads of each size apart.
+pub(super) fn measure(
     path: &Path,
-    slice: Duration,
+    limit: ProbeLimit,
     seed: u64,
     steps: &mut Steps<'_>,
 ) -> Result<DiskCost, DiskError> {
-    steps.tell("disk: many reads", 0, 3);
-    let made = if path.is_dir() { Some(make(path)?) } else { None };
-    let file = made.as_ref().map_or(path, |made| made.path());
+    steps.report("disk: many reads", 0, 3);
+    let written = if path.is_dir() { Some(write_probe(path)?) } else { None };
+    let file = written.as_ref().map_or(path, |file| file.path());
     let files = Arc::new(Files::open(&[file], FileMode::DirectIfPossible)?);
     if files.len_bytes(0).is_none_or(|len| len < *SIZES_BYTES.last().unwrap_or(&0)) {
         return Err(DiskError::Small { path: file.into() });
     }
-    let choice = choose(&files, IN_FLIGHT_DEFAULT, slice / 2, seed)?;
-    steps.tell("disk: single reads", 1, 3);
+    let half = ProbeLimit { time: limit.time / 2, bytes: limit.bytes / 2 };
+    let choice = choose_within(&files, IN_FLIGHT_DEFAULT, half, seed)?;
+    steps.report("disk: single reads", 1, 3);
     let mut alone = Alone { files, reader: choice.reader, random: seed | 1 };
-    let samples = alone.samples(slice / 2)?;
+    let samples = alone.samples(half)?;
     let fit = TransferCost::fit(&samples)
         .map_err(|source| DiskError::Fit { path: file.into(), source })?;
     Ok(DiskCost {
@@ -92,13 +93,13 @@ pub fn measure(
     })
 }
 
-fn make(folder: &Path) -> Result<NamedTempFile, DiskError> {
+fn write_probe(folder: &Path) -> Result<NamedTempFile, DiskError> {
     let fail = |source| DiskError::Make { path: folder.into(), source };
     let mut file = NamedTempFile::new_in(folder).map_err(fail)?;
     // Not zeros: some disks keep those without writing them.
     let piece: Vec<u8> =
         (0..1_u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    for _ in 0..MADE_BYTES / piece.len() {
+    for _ in 0..PROBE_FILE_BYTES / piece.len() {
         file.write_all(&piece).map_err(fail)?;
     }
     file.as_file().sync_all().map_err(fail)?;
@@ -131,14 +132,15 @@ struct Alone {
 }
 
 impl Alone {
-    fn samples(&mut self, slice: Duration) -> Result<Vec<TransferSample>, DiskError> {
+    fn samples(&mut self, limit: ProbeLimit) -> Result<Vec<TransferSample>, DiskError> {
         let mut samples = Vec::new();
         for bytes in SIZES_BYTES {
             let spec = ArenaSpec::for_matrix(bytes as usize, self.files.alignment(), 1);
             let arena = Arena::new(spec)?;
-            let until = Instant::now() + slice / SIZES_BYTES.len() as u32;
+            let until = Instant::now() + limit.time / SIZES_BYTES.len() as u32;
+            let most = (limit.bytes / SIZES_BYTES.len() as u64 / bytes).max(1) as usize;
             let mut times: Vec<f64> = Vec::new();
-            while Instant::now() < until || times.is_empty() {
+            while Instant::now() < until && times.len() < most || times.is_empty() {
                 match self.read(&arena, bytes) {
                     Some(us) => times.push(us),
                     None => break,
@@ -170,6 +172,8 @@ impl Alone {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -179,11 +183,12 @@ mod tests {
         let mut quiet = |_: &str, _: f64| {};
         let mut steps = Steps::new(&mut quiet);
         std::fs::write(&file, vec![7_u8; 8 << 20]).unwrap();
-        let cost = measure(&file, Duration::from_millis(100), 1, &mut steps).unwrap();
+        let limit = ProbeLimit { time: Duration::from_millis(100), bytes: 64 << 20 };
+        let cost = measure(&file, limit, 1, &mut steps).unwrap();
         assert!(cost.gb_per_s > 0.0 && cost.alone_gb_per_s > 0.0 && cost.latency_us >= 0.0);
         assert_eq!(cost.residuals.samples, SIZES_BYTES.len());
         std::fs::write(&file, [0; 4096]).unwrap();
-        let error = measure(&file, Duration::from_millis(10), 1, &mut steps).unwrap_err();
+        let error = measure(&file, limit, 1, &mut steps).unwrap_err();
         assert!(matches!(error, DiskError::Small { .. }), "{error}");
     }
 }

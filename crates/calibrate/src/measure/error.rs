@@ -1,4 +1,4 @@
-//! Why a measurement could not be made.
+//! Why measuring fails. One enum for all its steps.
 
 use motley_cost::FitError;
 use motley_ggml::BenchError;
@@ -9,7 +9,7 @@ use super::disk::DiskError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// No experts or copies could be made.
+    /// No experts or copies could be allocated.
     #[error("nothing to measure with")]
     Experts(#[from] BenchError),
     /// Copies took no time that a line could be drawn through.
@@ -18,7 +18,7 @@ pub enum MeasureError {
     /// No threads.
     #[error("the system refuses {threads} threads")]
     Threads {
-        /// How many were wanted.
+        /// How many were asked for.
         threads: u32,
     },
     /// The disk could not be measured.

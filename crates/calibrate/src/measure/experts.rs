@@ -11,20 +11,13 @@ use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
     BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions,
 };
-use motley_model::gguf::GgmlType;
 
-use super::MeasureError;
 use super::clock::{Steps, undisturbed_us};
+use super::error::MeasureError;
+use super::kind::ExpertKind;
 
-/// Types that are measured; others take the nearest in bits.
-const TYPES: [GgmlType; 5] =
-    [GgmlType::Q4_0, GgmlType::Q4_K, GgmlType::Q8_0, GgmlType::MXFP4, GgmlType::F16];
-/// Tokens of one expert, from decode to a large chunk of prefill.
-const TOKENS: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 /// Tokens at which the other shape is tried.
 const OTHER_TOKENS: [u32; 3] = [1, 16, 128];
-/// Width of a hidden row and width between of the fitted experts: a model of 30 B parameters.
-const SHAPE: (u32, u32) = (2048, 768);
 /// The shape that is predicted from it and measured.
 const OTHER_SHAPE: (u32, u32) = (4096, 1024);
 /// Experts of one block while they have few tokens; a token chooses about so many.
@@ -33,48 +26,75 @@ const EXPERTS: u32 = 8;
 const FEW_TOKENS: u32 = 8;
 /// A run that would take longer than this, and than many slices, is left out.
 const LONG: Duration = Duration::from_millis(500);
-/// Fewest experts of a stack, so that a run and the next share none.
-const LEAST_EXPERTS: u64 = 2 * EXPERTS as u64;
-
 /// Most that starting a block can be of one expert's time; more is noise.
 const MOST_OF_ONE: f64 = 0.2;
 
-/// Experts that are measured.
+/// How thoroughly experts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
-    /// Element type.
-    pub ty: GgmlType,
-    /// Width of a hidden row, and width between.
-    pub shape: (u32, u32),
+pub(super) struct Depth {
+    /// Tokens of one expert, from decode to a large chunk of prefill.
+    tokens: &'static [u32],
+    /// Whether the fit is tried on a shape it was not measured with.
+    other_shape: bool,
+    /// Fewest experts of a stack.
+    least_experts: u64,
+    /// Kinds and layouts for which no time is left are passed over, except the first.
+    in_time: bool,
 }
 
-/// The usual types, and those of a model in its own shape.
-pub fn kinds(of_model: &[Kind]) -> Vec<Kind> {
-    let usual = TYPES.into_iter().map(|ty| Kind { ty, shape: SHAPE });
-    let mut all: Vec<Kind> = usual.filter(|kind| !of_model.contains(kind)).collect();
-    all.extend(of_model);
-    all
+impl Depth {
+    /// For a calibration of minutes. A run and the next share no expert.
+    pub(super) const FULL: Self = Self {
+        tokens: &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+        other_shape: true,
+        least_experts: 2 * EXPERTS as u64,
+        in_time: false,
+    };
+    /// For seconds: one token and many. Where so few experts are a stack, a block of them is
+    /// larger than a cache by itself.
+    pub(super) const QUICK: Self = Self {
+        tokens: &[1, 8, 64],
+        other_shape: false,
+        least_experts: EXPERTS as u64 + 2,
+        in_time: true,
+    };
+
+    /// Points of one type and layout: a curve and the block's cost per number of threads, and
+    /// the other shape.
+    fn points(&self, counts: usize) -> usize {
+        let other = if self.other_shape { OTHER_TOKENS.len() } else { 0 };
+        counts * self.device_points() + other
+    }
+
+    /// The same of one type on a device.
+    fn device_points(&self) -> usize {
+        self.tokens.len() + 1
+    }
 }
 
 /// Costs by kind, layout and number of threads; done by `until`, unless a single run takes
 /// longer.
-pub fn measure(
+pub(super) fn measure(
     subject: &Subject<'_>,
     counts: &[u32],
     until: Instant,
     steps: &mut Steps<'_>,
 ) -> Result<Vec<ExpertCost>, MeasureError> {
-    let Subject { runtime, kinds, stack_bytes } = *subject;
-    let mut pace = Pace::new(kinds.len(), counts.len(), until);
+    let depth = subject.depth;
+    let points = depth.points(counts.len());
+    let mut pace = Pace { until, all: 2 * subject.kinds.len() * points, done: 0 };
     let mut costs = Vec::new();
-    for &kind in kinds {
-        for layout in [Layout::Plain, Layout::Rearranged] {
-            let bench = Bench { runtime, kind, layout, stack_bytes };
+    for &kind in subject.kinds {
+        for layout in [Layout::Rearranged, Layout::Plain] {
+            if depth.in_time && !costs.is_empty() && pace.is_over() {
+                return Ok(costs);
+            }
+            let bench = Bench { subject, kind, layout };
             match bench.run(counts, &mut pace, steps) {
                 Ok(found) => costs.extend(found),
                 // Not every type has a rearranged form on every CPU.
                 Err(MeasureError::Experts(BenchError::NoLayout { .. })) => {
-                    pace.skip(counts.len());
+                    pace.skip(points);
                 }
                 Err(error) => return Err(error),
             }
@@ -85,27 +105,30 @@ pub fn measure(
 
 /// Costs by kind on `device`, rows there and back counted; done by `until` as above. A type its
 /// kernels lack, or for which it has no memory, is left out.
-pub fn measure_on(
+pub(super) fn measure_on(
     device: &GpuDevice,
     subject: &Subject<'_>,
     until: Instant,
     steps: &mut Steps<'_>,
 ) -> Result<DeviceCost, MeasureError> {
-    let Subject { runtime, kinds, stack_bytes } = *subject;
     let name = device.info().name.clone();
-    let mut pace = Pace { until, all: kinds.len() * (TOKENS.len() + 1), done: 0 };
+    let points = subject.depth.device_points();
+    let mut pace = Pace { until, all: subject.kinds.len() * points, done: 0 };
     let mut experts = Vec::new();
-    for &kind in kinds {
-        steps.tell(&format!("{} experts on {name}", kind.ty), pace.done, pace.all);
-        let bench = Bench { runtime, kind, layout: Layout::Plain, stack_bytes };
+    for &kind in subject.kinds {
+        if subject.depth.in_time && !experts.is_empty() && pace.is_over() {
+            break;
+        }
+        steps.report(&format!("{} experts on {name}", kind.ty), pace.done, pace.all);
+        let bench = Bench { subject, kind, layout: Layout::Plain };
         match ExpertStack::on_device(device, bench.stack_spec(kind.shape)) {
             Ok(stack) => {
                 let block_us = block_us(&stack, &mut pace)?;
-                let measured = curve(&stack, block_us, &mut pace)?;
+                let measured = bench.curve(&stack, block_us, &mut pace)?;
                 experts.push(bench.cost(1, block_us, measured, &bench.shape(kind.shape))?);
             }
             Err(BenchError::NoLayout { .. } | BenchError::Memory { .. }) => {
-                pace.done += TOKENS.len() + 1;
+                pace.skip(points);
             }
             Err(error) => return Err(error.into()),
         }
@@ -115,13 +138,12 @@ pub fn measure_on(
 
 /// What is measured and with what.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
-    /// Kernels are there.
-    pub runtime: &'a Runtime,
-    /// Which experts.
-    pub kinds: &'a [Kind],
+pub(super) struct Subject<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) kinds: &'a [ExpertKind],
+    pub(super) depth: Depth,
     /// Size of a stack of experts that no cache holds.
-    pub stack_bytes: u64,
+    pub(super) stack_bytes: u64,
 }
 
 /// What is left to do and until when: slices shrink and grow with it.
@@ -132,10 +154,6 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(kinds: usize, counts: usize, until: Instant) -> Self {
-        Self { until, all: 2 * kinds * points(counts), done: 0 }
-    }
-
     /// Time for the next point.
     fn slice(&mut self) -> Duration {
         let left = self.until.saturating_duration_since(Instant::now());
@@ -144,23 +162,20 @@ impl Pace {
         slice
     }
 
-    fn skip(&mut self, counts: usize) {
-        self.done = (self.done + points(counts)).min(self.all);
+    fn skip(&mut self, points: usize) {
+        self.done = (self.done + points).min(self.all);
     }
-}
 
-/// Points of one type and layout: a curve and the block's cost per number of threads, and the
-/// other shape.
-fn points(counts: usize) -> usize {
-    counts * (TOKENS.len() + 1) + OTHER_TOKENS.len()
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
 }
 
 /// One type in one layout.
 struct Bench<'a> {
-    runtime: &'a Runtime,
-    kind: Kind,
+    subject: &'a Subject<'a>,
+    kind: ExpertKind,
     layout: Layout,
-    stack_bytes: u64,
 }
 
 impl Bench<'_> {
@@ -175,17 +190,17 @@ impl Bench<'_> {
         let mut costs = Vec::new();
         for &threads in counts {
             stack.set_pool(pool(threads)?);
-            steps.tell(
+            steps.report(
                 &format!("{} experts, {threads} threads", self.kind.ty),
                 pace.done,
                 pace.all,
             );
             let block_us = block_us(&stack, pace)?;
-            let measured = curve(&stack, block_us, pace)?;
+            let measured = self.curve(&stack, block_us, pace)?;
             costs.push(self.cost(threads, block_us, measured, &shape)?);
         }
         drop(stack);
-        if let Some(last) = costs.last_mut() {
+        if let Some(last) = costs.last_mut().filter(|_| self.subject.depth.other_shape) {
             let (of_fit, of_points) = self.other_shape(last, pace)?;
             last.other_shape_relative = Some(of_fit);
             last.other_shape_points_relative = Some(of_points);
@@ -199,12 +214,13 @@ impl Bench<'_> {
 
     fn stack_spec(&self, (hidden, intermediate): (u32, u32)) -> StackSpec {
         let bytes = self.shape((hidden, intermediate)).bytes.max(1);
-        let experts = self.stack_bytes.div_ceil(bytes).max(LEAST_EXPERTS) as u32;
+        let least = self.subject.depth.least_experts;
+        let experts = self.subject.stack_bytes.div_ceil(bytes).max(least) as u32;
         StackSpec { hidden, intermediate, experts, ty: self.kind.ty, layout: self.layout }
     }
 
     fn stack(&self, shape: (u32, u32), pool: Arc<Threadpool>) -> Result<ExpertStack, MeasureError> {
-        Ok(ExpertStack::new(self.runtime, self.stack_spec(shape), pool)?)
+        Ok(ExpertStack::new(self.subject.runtime, self.stack_spec(shape), pool)?)
     }
 
     fn cost(
@@ -237,6 +253,33 @@ impl Bench<'_> {
             intermediate: self.kind.shape.1,
             measured,
         })
+    }
+
+    /// Time of one expert by tokens, the block's share taken off. Stops where a run would take far
+    /// longer than its slice.
+    fn curve(
+        &self,
+        stack: &ExpertStack,
+        block_us: f64,
+        pace: &mut Pace,
+    ) -> Result<Vec<Measured>, MeasureError> {
+        let depth = self.subject.depth;
+        let mut measured = Vec::new();
+        for (index, &tokens) in depth.tokens.iter().enumerate() {
+            let slice = pace.slice();
+            let experts = experts_for(tokens);
+            let us = run_us(stack, (experts, tokens), slice)?;
+            let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
+            measured.push(Measured { tokens, took_us });
+            let Some(&next) = depth.tokens.get(index + 1) else { break };
+            let rows = |tokens: u32| f64::from(tokens * experts_for(tokens));
+            let next = Duration::from_secs_f64(1e-6 * us * rows(next) / rows(tokens));
+            if next > LONG.max(8 * slice) && tokens >= FEW_TOKENS {
+                pace.skip(depth.tokens.len() - 1 - index);
+                break;
+            }
+        }
+        Ok(measured)
     }
 
     /// Mean relative errors of `cost` on a shape it was not measured with: of the fit, and of
@@ -280,29 +323,6 @@ fn block_us(stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
     Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
 }
 
-/// Time of one expert by tokens, the block's share taken off. Stops where a run takes far
-/// longer than its slice.
-fn curve(
-    stack: &ExpertStack,
-    block_us: f64,
-    pace: &mut Pace,
-) -> Result<Vec<Measured>, MeasureError> {
-    let mut measured = Vec::new();
-    for (index, tokens) in TOKENS.into_iter().enumerate() {
-        let slice = pace.slice();
-        let experts = experts_for(tokens);
-        let us = run_us(stack, (experts, tokens), slice)?;
-        let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
-        measured.push(Measured { tokens, took_us });
-        let next = Duration::from_secs_f64(2e-6 * us);
-        if next > LONG.max(8 * slice) && index > 2 {
-            pace.done += TOKENS.len() - 1 - index;
-            break;
-        }
-    }
-    Ok(measured)
-}
-
 fn experts_for(tokens: u32) -> u32 {
     if tokens <= FEW_TOKENS { EXPERTS } else { 1 }
 }
@@ -332,21 +352,16 @@ fn run_us(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::kind::SHAPE;
     use motley_ggml::Seam;
-
-    #[test]
-    fn a_models_experts_are_measured_beside_the_usual_ones() {
-        let known = Kind { ty: GgmlType::Q4_0, shape: SHAPE };
-        let new = Kind { ty: GgmlType::Q4_1, shape: (576, 1536) };
-        assert_eq!(kinds(&[known]).len(), TYPES.len());
-        assert_eq!(kinds(&[known, new]).len(), TYPES.len() + 1);
-    }
+    use motley_model::gguf::GgmlType;
 
     #[test]
     fn a_device_is_measured_with_rows_there_and_back() {
         let runtime = Runtime::start(Seam::Registered).unwrap();
-        let kinds = [GgmlType::Q4_0, GgmlType::F16].map(|ty| Kind { ty, shape: (512, 256) });
-        let subject = Subject { runtime: &runtime, kinds: &kinds, stack_bytes: 8 << 20 };
+        let kinds = [GgmlType::Q4_0, GgmlType::F16].map(|ty| ExpertKind { ty, shape: (512, 256) });
+        let subject =
+            Subject { runtime: &runtime, kinds: &kinds, depth: Depth::FULL, stack_bytes: 8 << 20 };
         let until = Instant::now() + Duration::from_millis(400);
         let mut quiet = |_: &str, _: f64| {};
         // The CPU stands in for a GPU.
@@ -362,16 +377,14 @@ mod tests {
     #[test]
     fn a_type_is_measured_on_the_real_kernels() {
         let runtime = Runtime::start(Seam::Registered).unwrap();
-        let bench = Bench {
-            runtime: &runtime,
-            kind: Kind { ty: GgmlType::Q4_0, shape: SHAPE },
-            layout: Layout::Plain,
-            stack_bytes: 8 << 20,
-        };
-        let until = Instant::now() + Duration::from_millis(400);
-        let mut pace = Pace::new(1, 1, until);
+        let kinds = [ExpertKind { ty: GgmlType::Q4_0, shape: SHAPE }];
+        let subject =
+            Subject { runtime: &runtime, kinds: &kinds, depth: Depth::FULL, stack_bytes: 8 << 20 };
+        let until = Instant::now() + Duration::from_millis(800);
         let mut quiet = |_: &str, _: f64| {};
-        let costs = bench.run(&[1], &mut pace, &mut Steps::new(&mut quiet)).unwrap();
+        let costs = measure(&subject, &[1], until, &mut Steps::new(&mut quiet)).unwrap();
+        let costs: Vec<_> =
+            costs.into_iter().filter(|cost| cost.layout == WeightLayout::Plain).collect();
         let cost = &costs[0];
         assert_eq!((cost.quantisation.as_str(), cost.threads), ("q4_0", 1));
         assert!(cost.us_per_mflop > 0.0 && cost.measured.len() > 3, "{cost:?}");

@@ -7,14 +7,14 @@ use motley_cost::{TransferCost, TransferSample};
 use motley_ggml::gpu::gpu_devices;
 use motley_ggml::{DeviceCopy, Runtime};
 
-use super::MeasureError;
 use super::clock::{Steps, undisturbed_us};
+use super::error::MeasureError;
 
 /// From a small matrix to a large expert.
 const SIZES_BYTES: [usize; 4] = [256 << 10, 1 << 20, 4 << 20, 16 << 20];
 
 /// Both directions of every GPU's link; empty without one.
-pub fn measure(
+pub(super) fn measure(
     runtime: &Runtime,
     slice: Duration,
     steps: &mut Steps<'_>,
@@ -23,7 +23,7 @@ pub fn measure(
     let each = slice / (2 * names.len().max(1)) as u32;
     let mut links = Vec::new();
     for (done, name) in names.iter().enumerate() {
-        steps.tell(&format!("copies to {name}"), done, names.len());
+        steps.report(&format!("copies to {name}"), done, names.len());
         links.extend(both_ways(runtime, name, each)?);
     }
     Ok(links)

@@ -1,34 +1,37 @@
 //! Measures this machine within a time limit and fits the costs. Needs an idle machine to mean
 //! anything; says in the result how idle it was.
 //!
-//! * [`experts`]: experts on the CPU and on GPUs through ggml's kernels.
-//! * [`bandwidth`]: reading memory, by number of threads.
-//! * [`disk`]: reading expert-sized ranges.
-//! * [`links`]: copies to and from GPUs.
-//! * `clock`: repeating something within a slice of time.
-//! * `describe`: the results in the words of a machine file.
-//! * `error`: why a measurement could not be made.
+//! * [`quick`](mod@quick): a few seconds on one model's experts, for the first run on a machine.
+//! * `kind`: which experts; `experts`: on the CPU and on GPUs through ggml's kernels.
+//! * `bandwidth`: reading memory, by number of threads.
+//! * `disk`: reading expert-sized ranges.
+//! * `links`: copies to and from GPUs.
+//! * `clock`: repeating something within a slice of time. `error`: why measuring fails.
 
-pub mod bandwidth;
+mod bandwidth;
 mod clock;
-mod describe;
-pub mod disk;
+mod disk;
 mod error;
-pub mod experts;
-pub mod links;
+mod experts;
+mod kind;
+mod links;
+pub mod quick;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use motley_cost::calibration::{Calibration, DeviceCost, FORMAT_VERSION, Provenance};
+use motley_cost::calibration::{Calibration, DeviceCost, DiskCost, FORMAT_VERSION, Provenance};
 use motley_ggml::gpu::gpu_devices;
 use motley_ggml::{Runtime, cpu};
-use motley_host::{cpu_name, load, memory, topology};
+use motley_host::{cpu_name, load, topology};
+use motley_store::ProbeLimit;
 
-pub use clock::Steps;
+use crate::describe::{Results, core_count, this_machine, with_measured};
+use clock::Steps;
 pub use disk::DiskError;
 pub use error::MeasureError;
-pub use experts::Kind;
+use experts::Depth;
+pub use kind::ExpertKind;
 
 /// Part of the time for experts; what is left goes to memory, the disk and being early.
 const EXPERTS_SHARE: f64 = 0.75;
@@ -44,75 +47,116 @@ const DEVICES_SHARE: f64 = 0.25;
 
 /// What to measure.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct MeasureOptions {
     /// Time for everything; a little is kept back.
     pub budget: Duration,
     /// Most threads; by default every core.
     pub threads: Option<u32>,
-    /// A file to read, or a folder to make one in for the moment; without it no disk.
+    /// A file to read, or a folder to write a temporary one in; without it no disk.
     pub disk: Option<PathBuf>,
-    /// A model's own experts, measured beside the usual ones.
-    pub kinds: Vec<Kind>,
+    /// A model's own experts, measured beside the default ones.
+    pub kinds: Vec<ExpertKind>,
     /// Program and version for the provenance.
     pub program: String,
     /// For places on the disk.
     pub seed: u64,
 }
 
-/// Measures everything; `told` hears what is done now and how far it is, 0 to 1.
+/// Measures everything; `on_progress` hears what is done now and how far it is, 0 to 1.
 pub fn measure(
     runtime: &Runtime,
-    wanted: &Wanted,
-    told: &mut dyn FnMut(&str, f64),
+    options: &MeasureOptions,
+    on_progress: &mut dyn FnMut(&str, f64),
+) -> Result<Calibration, MeasureError> {
+    let extent = Extent {
+        kinds: kind::with_defaults(&options.kinds),
+        depth: Depth::FULL,
+        counts: thread_counts,
+        disk_bytes: u64::MAX,
+        is_quick: false,
+    };
+    run(runtime, options, &extent, &mut Steps::new(on_progress))
+}
+
+/// What distinguishes a full calibration from a quick one.
+struct Extent {
+    kinds: Vec<ExpertKind>,
+    depth: Depth,
+    /// Numbers of threads to measure, given the largest.
+    counts: fn(u32) -> Vec<u32>,
+    /// Most bytes read from the disk.
+    disk_bytes: u64,
+    is_quick: bool,
+}
+
+fn run(
+    runtime: &Runtime,
+    options: &MeasureOptions,
+    extent: &Extent,
+    steps: &mut Steps<'_>,
 ) -> Result<Calibration, MeasureError> {
     let start = Instant::now();
     let root = Path::new("/");
     let topology = topology::read(root);
-    let cores = topology.as_ref().map_or_else(parallelism, |t| t.cores() as u32);
+    let cores = core_count(topology.as_ref()) as u32;
     let load_one_min = load::average(root).map(|load| load.one_min);
-    let counts = thread_counts(wanted.threads.unwrap_or(cores));
+    let counts = (extent.counts)(options.threads.unwrap_or(cores));
     let cache_bytes =
         topology.as_ref().map_or(32 << 20, |t| t.cache_bytes(3).max(t.cache_bytes(2)));
-    let mut steps = Steps::new(told);
 
     steps.part(0.0, MEMORY_SHARE);
     let size_bytes = working_set_bytes(cache_bytes);
-    let slice = wanted.budget.mul_f64(MEMORY_SHARE);
-    let memory = bandwidth::measure(&counts, size_bytes, slice, &mut steps);
+    let slice = options.budget.mul_f64(MEMORY_SHARE);
+    let memory = bandwidth::measure(&counts, size_bytes, slice, steps);
     steps.part(MEMORY_SHARE, DISK_SHARE);
-    let slice = wanted.budget.mul_f64(DISK_SHARE);
-    let disk = match &wanted.disk {
-        Some(path) => Some(disk::measure(path, slice, wanted.seed, &mut steps)?),
-        None => None,
-    };
-    let slice = wanted.budget.mul_f64(LINKS_SHARE);
-    let links = links::measure(runtime, slice, &mut steps)?;
+    let disk = on_disk(options, extent, steps)?;
+    let slice = options.budget.mul_f64(LINKS_SHARE);
+    let links = links::measure(runtime, slice, steps)?;
     steps.part(MEMORY_SHARE + DISK_SHARE, 1.0 - MEMORY_SHARE - DISK_SHARE);
-    let until = start + wanted.budget.mul_f64(MEMORY_SHARE + DISK_SHARE + EXPERTS_SHARE);
-    let kinds = experts::kinds(&wanted.kinds);
-    let subject = experts::Subject { runtime, kinds: &kinds, stack_bytes: size_bytes };
-    let devices = on_devices(&subject, wanted.budget.mul_f64(DEVICES_SHARE), &mut steps)?;
-    let experts = experts::measure(&subject, &counts, until, &mut steps)?;
+    let until = start + options.budget.mul_f64(MEMORY_SHARE + DISK_SHARE + EXPERTS_SHARE);
+    let Extent { kinds, depth, .. } = extent;
+    let subject = experts::Subject { runtime, kinds, depth: *depth, stack_bytes: size_bytes };
+    let devices = on_devices(&subject, options.budget.mul_f64(DEVICES_SHARE), steps)?;
+    let experts = experts::measure(&subject, &counts, until, steps)?;
 
     let provenance = Provenance {
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        program: wanted.program.clone(),
+        program: options.program.clone(),
         cpu: cpu_name::read(root).unwrap_or_default(),
         cores,
         instructions: cpu::built_features(),
         load_one_min,
         took_s: start.elapsed().as_secs_f64(),
+        quick: extent.is_quick,
     };
-    let found = describe::Found {
-        topology: topology.as_ref(),
-        memory_bytes: memory::read(root).map_or(0, |memory| memory.total_bytes),
+    let results = Results {
+        run: &provenance,
         memory: &memory,
         disk: disk.as_ref(),
+        links: &links,
         experts: &experts,
+        devices: &devices,
     };
-    let machine = describe::machine(&provenance, &found);
+    let machine = with_measured(this_machine(runtime, options.disk.as_deref()), &results);
     let version = FORMAT_VERSION;
     Ok(Calibration { version, provenance, machine, memory, disk, links, experts, devices })
+}
+
+/// The disk, where one was asked for. A quick measurement does without when it cannot be read
+/// (the file of a tiny model is too small to).
+fn on_disk(
+    options: &MeasureOptions,
+    extent: &Extent,
+    steps: &mut Steps<'_>,
+) -> Result<Option<DiskCost>, MeasureError> {
+    let Some(path) = &options.disk else { return Ok(None) };
+    let time = options.budget.mul_f64(DISK_SHARE);
+    let limit = ProbeLimit { time, bytes: extent.disk_bytes };
+    match disk::measure(path, limit, options.seed, steps) {
+        Ok(cost) => Ok(Some(cost)),
+        Err(_) if extent.is_quick => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Experts on every GPU; nothing without one.
@@ -137,10 +181,6 @@ fn thread_counts(most: u32) -> Vec<u32> {
 /// Memory to walk over so that no cache holds it, within reason.
 fn working_set_bytes(cache_bytes: u64) -> u64 {
     (cache_bytes * 3 / 2).clamp(64 << 20, 256 << 20)
-}
-
-fn parallelism() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
 #[cfg(test)]

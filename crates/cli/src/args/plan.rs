@@ -11,7 +11,7 @@ pub(crate) struct Plan {
     /// GGUF file (any part of a split one); only its header is read
     pub(crate) model: PathBuf,
     /// Ready machine by name, or a .toml file (a wrong name lists the ready ones); `this` is
-    /// the one Motley runs on, as `motley calibrate` measured it
+    /// the one Motley runs on, as measured, else as its system describes it
     #[arg(long, default_value = "this", value_name = "NAME|FILE")]
     pub(crate) machine: String,
     /// What matters most

@@ -2,7 +2,7 @@
 //! choice is `motley_plan`'s.
 
 use crate::args::{Global, PlanArgs};
-use crate::known::{Known, read_profile};
+use crate::known::{Known, THIS, read_profile};
 use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
 use anyhow::Result;
 use comfy_table::presets;
@@ -16,7 +16,7 @@ const BAR_CELLS: usize = 16;
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Result<()> {
     let mut known = match args.machine.as_str() {
-        "this" => Known::here(&Runtime::start(Seam::Registered)?, &args.model)?,
+        THIS => Known::here(&Runtime::start(Seam::Registered)?, &args.model)?,
         other => Known::described(motley_machine::find(other)?, &args.model)?,
     };
     if let Some(path) = &args.profile {

@@ -13,7 +13,7 @@ pub struct Battery {
 }
 
 impl Battery {
-    /// `None` when there is no battery, or none is being emptied, or none tells its power.
+    /// `None` when there is no battery, or none is being emptied, or none reports its power.
     pub fn open(root: &Path) -> Option<Self> {
         let mut battery = Self { dirs: power::batteries(root) };
         battery.read().is_some().then_some(battery)

@@ -3,16 +3,19 @@
 //!
 //! * `meter`: what all of them answer.
 //! * [`rapl`]: counters of the processor and its memory (Linux powercap).
-//! * [`battery`]: what leaves the battery (laptops and phones off the wire).
-//! * `nvml`: NVIDIA GPUs, with the feature `nvml`.
+//! * [`battery`]: what leaves the battery (laptops and phones without a charger).
+//! * `nvml`: NVIDIA GPUs, with the feature `nvml`; `no_nvml` without it.
 //! * [`none`]: where nothing measures; answers nothing rather than a guess.
 //! * [`sampler`]: the thread; [`Integral`] is the arithmetic without it.
 
 pub mod battery;
 mod meter;
 pub mod none;
+#[cfg(not(feature = "nvml"))]
+#[path = "no_nvml.rs"]
+mod nvml;
 #[cfg(feature = "nvml")]
-pub mod nvml;
+mod nvml;
 pub mod rapl;
 pub mod sampler;
 
@@ -20,9 +23,10 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use meter::{Meter, Missing, Reading, Scope};
+pub use nvml::gpu_meters;
 pub use sampler::{Sampler, SamplerError};
 
-/// The meter to use, and what stands in the way of one when there is none.
+/// The meter to use, and why there is no better one.
 pub struct Found {
     /// The best there is; [`none::NoMeter`] at worst.
     pub meter: Box<dyn Meter>,
@@ -61,13 +65,6 @@ pub struct Energy {
     pub seconds: f64,
     /// Readings taken.
     pub readings: u32,
-}
-
-impl Energy {
-    /// Mean power; `None` when no time passed.
-    pub fn mean_watts(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| self.joules / self.seconds)
-    }
 }
 
 impl Integral {
@@ -116,7 +113,8 @@ mod tests {
         for (at, joules) in [(0, 7.0), (50, 7.5), (100, 9.0)] {
             counter.add(ms(at), Reading::Joules(joules));
         }
-        assert_eq!(counter.energy().unwrap().mean_watts(), Some(20.0));
+        let energy = counter.energy().unwrap();
+        assert!((energy.joules - 2.0).abs() < 1e-12 && (energy.seconds - 0.1).abs() < 1e-12);
     }
 
     #[test]

@@ -120,7 +120,7 @@ mod tests {
         tree.write("sys/class/powercap/intel-rapl:1/energy_uj", "999150\n");
         assert_eq!(rapl.read(), Some(Reading::Joules(3.0)));
         tree.write("sys/class/powercap/intel-rapl:1/energy_uj", "");
-        assert_eq!(rapl.read(), None, "a counter that went away is told");
+        assert_eq!(rapl.read(), None, "a counter that went away reads as none");
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Sampler {
         Ok(Self { stop: Some(stop), integral, thread: Some(thread) })
     }
 
-    /// The energy up to the last reading; `None` when the meter has not told enough.
+    /// The energy up to the last reading; `None` when the meter has not given enough readings.
     pub fn energy(&self) -> Option<Energy> {
         lock(&self.integral).energy()
     }

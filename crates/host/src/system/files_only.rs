@@ -1,4 +1,4 @@
-//! Linux and Android: the files tell everything, the system nothing beside them.
+//! Linux and Android: the files hold everything.
 
 use super::SystemMemory;
 

@@ -1,4 +1,4 @@
-//! What the system tells other than through files: everything off Linux, nothing on it.
+//! What the system reports other than through files: everything off Linux, nothing on it.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod files_only;

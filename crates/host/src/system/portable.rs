@@ -2,7 +2,7 @@
 //!
 //! The subset: no clusters, caches or memory nodes, no control groups, pressure or refaults, no
 //! disks, no accelerators, no meters; their readers answer `None` (or nothing) as on any system
-//! that does not tell. The root directory has no meaning here.
+//! that does not report it. The root directory has no meaning here.
 
 #![cfg_attr(
     target_os = "linux",

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn threads_can_only_be_fewer() {
         assert_eq!(tree("iphone-15", Freedom::Threads, &[2, 0]), [[2, 0], [1, 0]]);
-        assert_eq!(tree("this", Freedom::Affinity, &[2]), [[2], [1]]);
-        assert_eq!(tree("this", Freedom::Affinity, &[1]), [[1]]);
+        assert_eq!(tree("two-core-24gb", Freedom::Affinity, &[2]), [[2], [1]]);
+        assert_eq!(tree("two-core-24gb", Freedom::Affinity, &[1]), [[1]]);
     }
 }

@@ -65,13 +65,34 @@ pub fn choose(
     budget: Duration,
     seed: u64,
 ) -> Result<Choice, ChooseError> {
+    choose_within(files, in_flight, ProbeLimit { time: budget, bytes: u64::MAX }, seed)
+}
+
+/// What probing may take, all backends together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeLimit {
+    /// Time, without the time the last reads take.
+    pub time: Duration,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// As [`choose`], and reads no more than the limit's bytes.
+pub fn choose_within(
+    files: &Arc<Files>,
+    in_flight: u32,
+    limit: ProbeLimit,
+    seed: u64,
+) -> Result<Choice, ChooseError> {
     let (mut candidates, refused) = open_all(files, in_flight);
     let slots = in_flight.saturating_mul(2);
     let spec = ArenaSpec::for_matrix(PROBE_BYTES as usize, files.alignment(), slots);
+    let parts = ROUNDS * Backend::ALL.len() as u32;
     let probe = Probe {
         files,
         arena: Arena::new(spec)?,
-        slice: budget / (ROUNDS * Backend::ALL.len() as u32),
+        slice: limit.time / parts,
+        slice_bytes: limit.bytes / u64::from(parts),
     };
     let mut random = seed;
     for _ in 0..ROUNDS {
@@ -104,6 +125,8 @@ struct Probe<'a> {
     arena: Arena,
     /// Time of one round of one candidate.
     slice: Duration,
+    /// Bytes of one round of one candidate.
+    slice_bytes: u64,
 }
 
 fn open_all(files: &Arc<Files>, in_flight: u32) -> (Vec<Candidate>, Option<ReaderError>) {
@@ -124,10 +147,15 @@ impl Probe<'_> {
     fn run(&self, candidate: &mut Candidate, random: &mut u64) {
         let before = candidate.reader.counters();
         let start = Instant::now();
+        let mut left_bytes = self.slice_bytes;
         loop {
             let open = start.elapsed() < self.slice;
-            while open && let Some(request) = self.request(random) {
+            while open
+                && left_bytes >= PROBE_BYTES
+                && let Some(request) = self.request(random)
+            {
                 candidate.reader.submit([request]);
+                left_bytes -= PROBE_BYTES;
             }
             if candidate.reader.wait(None).is_none() {
                 break;

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use choose::{Choice, ChooseError, Measured, choose};
+pub use choose::{Choice, ChooseError, Measured, ProbeLimit, choose, choose_within};
 pub use faulty::FaultPlan;
 pub use files::{FileMode, Files, FilesError, forget_cached};
 pub use job::CHUNK_BYTES_MAX;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use motley_model::gguf::GgmlType;
 use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, Part};
 use motley_store::{
-    ArenaSpec, Backend, ExpertLease, FileMode, Files, Priority, ReadError, Reader, ReaderError,
-    ReaderOptions, Request, Tag, Wanted, choose,
+    ArenaSpec, Backend, ExpertLease, FileMode, Files, Priority, ProbeLimit, ReadError, Reader,
+    ReaderError, ReaderOptions, Request, Tag, Wanted, choose, choose_within,
 };
 use proptest::prelude::*;
 
@@ -223,6 +223,15 @@ fn a_backend_is_chosen_in_time_also_on_files_too_small_to_measure() {
         choice.reader.submit([demand(7, vec![piece(&arena, range(3, 900), 0)])]);
         assert_holds(&choice.reader.wait(None).expect("one request"), &[range(3, 900)]);
     }
+}
+
+#[test]
+fn probing_reads_no_more_than_its_limit() {
+    let files = KnownFile::new(16 << 20).files(FileMode::default());
+    let limit = ProbeLimit { time: Duration::from_secs(9), bytes: 24 << 20 };
+    let choice = choose_within(&files, 2, limit, 1).expect("a backend works");
+    let read: u64 = choice.measured.iter().map(|candidate| candidate.bytes).sum();
+    assert!(read > 0 && read <= limit.bytes, "{read}");
 }
 
 /// Whole pages, so that the next slot follows without a gap.

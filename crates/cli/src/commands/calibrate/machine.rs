@@ -6,11 +6,10 @@ use crate::page::{Fact, align_right, facts, percent, progress_target, table, wid
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
-use motley_calibrate::measure::{Kind, Wanted, measure};
+use motley_calibrate::measure::{ExpertKind, MeasureOptions, measure};
 use motley_cost::calibration::{Calibration, ExpertCost, WeightLayout};
 use motley_engine::{Runtime, Seam};
 use motley_model::ModelSpec;
-use motley_plan::Demand;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +19,7 @@ const BUSY_SHARE: f64 = 0.25;
 
 pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let wanted = Wanted {
+    let options = MeasureOptions {
         budget: Duration::from_secs(args.seconds.into()),
         threads: args.wishes.threads,
         disk: args.disk.clone().or_else(|| args.model.clone()),
@@ -29,7 +28,7 @@ pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Re
         seed: 0,
     };
     let bar = progress_bar(global.json);
-    let measured = measure(&runtime, &wanted, &mut |what, share| {
+    let measured = measure(&runtime, &options, &mut |what, share| {
         bar.set_message(what.to_owned());
         bar.set_position((share * 1000.0) as u64);
     });
@@ -50,23 +49,10 @@ pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Re
 }
 
 /// A model's experts in their own shape, and its dense weights in the same.
-fn kinds(model: &Path) -> Result<Vec<Kind>> {
+fn kinds(model: &Path) -> Result<Vec<ExpertKind>> {
     let (spec, _) = ModelSpec::open(model)?;
-    let demand = Demand::of(&spec);
-    let (Ok(hidden), Ok(between)) = (demand.hidden.try_into(), demand.expert_width.try_into())
-    else {
-        return Ok(Vec::new());
-    };
-    let shape = (hidden, between);
-    let mut kinds: Vec<Kind> = Vec::new();
-    for ty in [demand.expert_type, demand.dense_type, demand.head_type] {
-        let kind = Kind { ty, shape };
-        let whole = [demand.hidden, demand.expert_width].map(|width| ty.row_bytes(width));
-        if spec.is_moe() && whole.iter().all(Option::is_some) && !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    Ok(kinds)
+    let is_moe = spec.is_moe();
+    Ok(ExpertKind::of_model(&spec).into_iter().filter(|_| is_moe).collect())
 }
 
 /// Drawn on a terminal only.
@@ -211,8 +197,9 @@ mod tests {
                 instructions: vec![],
                 load_one_min: Some(64.0),
                 took_s: 45.0,
+                quick: false,
             },
-            machine: motley_machine::find("this").expect("a ready machine"),
+            machine: motley_machine::find("two-core-24gb").expect("a ready machine"),
             memory: [1, 64, 128].map(|threads| MemoryRate { threads, gb_per_s: 301.5 }).to_vec(),
             disk: None,
             links: vec![],

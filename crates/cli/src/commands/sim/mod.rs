@@ -7,6 +7,7 @@
 //! - `curves`: `--curves`, all cache policies compared.
 
 use crate::args::{Global, OutputArgs, Sim};
+use crate::known::machine;
 use crate::page::width_of;
 use anyhow::{Context, Result, bail};
 use motley_sim::Outcome;
@@ -47,7 +48,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     if let Some(record) = &sim.run {
         return rerun::run(global, sim, record, columns);
     }
-    let machine = motley_machine::find(&sim.machine)?;
+    let machine = machine(&sim.machine, None)?;
     let subject = Subject::gather(sim, u64::from(sim.seed))?;
     let setup = Setup::new(&Choices {
         machine: &machine,
