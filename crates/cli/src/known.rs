@@ -1,9 +1,13 @@
 //! Facts for a decision, gathered: the model's header, this machine or a described one, what was
 //! measured, tuned and recorded here. Gathers; every choice is `motley_plan::decide`'s.
 
+use crate::args::Global;
+use crate::page::progress_target;
 use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::describe::this_machine;
 use motley_calibrate::library;
+use motley_calibrate::measure::quick::{QUICK_BUDGET, QuickOptions, quick};
 use motley_calibrate::tuning::{Subject, Threads, newest};
 use motley_cost::calibration::Calibration as CalibrationTable;
 use motley_engine::threads::cores::machine_cores;
@@ -73,6 +77,39 @@ impl Known {
         })
     }
 
+    /// Measures for five seconds what this model's experts cost here, if nobody ever has: the first
+    /// run of such a model on a machine (H4). Says so in one line; a program that reads JSON, and
+    /// an automated test (`CI`), are never made to wait.
+    pub(crate) fn measure_once(&mut self, runtime: &Runtime, global: &Global) -> Result<()> {
+        let automated = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        if self.measured.is_some() || global.json || automated || !self.spec.is_moe() {
+            return Ok(());
+        }
+        let options = QuickOptions {
+            budget: QUICK_BUDGET,
+            threads: None,
+            file: self.files.paths[0].clone(),
+            program: format!("motley {}", env!("CARGO_PKG_VERSION")),
+        };
+        let bar = measuring_bar();
+        let table = quick(runtime, &self.spec, &options, &mut |what, share| {
+            bar.set_message(what.to_owned());
+            bar.set_position((share * 1000.0) as u64);
+        });
+        bar.finish_and_clear();
+        let table = table.context("cannot measure this machine; `CI=1` leaves that out")?;
+        let kept = library::save(&library::folder()?, &table)?;
+        eprintln!(
+            "motley: first run of this model here: measured the machine for {:.1} s, kept in {} \
+             (`motley calibrate` measures better)",
+            table.provenance.took_s,
+            kept.display()
+        );
+        self.machine = table.machine.clone();
+        self.measured = Some(table);
+        Ok(())
+    }
+
     /// What comes of `asked`.
     pub(crate) fn decide(&self, asked: &Asked) -> Result<Decision> {
         // What passes cost is known for the processor and threads they were measured on.
@@ -114,6 +151,12 @@ impl Known {
         );
         Ok(plan)
     }
+}
+
+fn measuring_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("measuring {wide_bar} {msg}")
+        .expect("the template is a constant");
+    ProgressBar::with_draw_target(Some(1000), progress_target(false)).with_style(style)
 }
 
 /// Name of the machine Motley runs on.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use motley_plan::{Plan, Regime};
+use motley_plan::{Decision, Regime};
 use motley_testkit::synth::Arch;
 use support::{motley, motley_in};
 
@@ -30,11 +30,11 @@ fn the_page_fits_eighty_columns_on_every_kind_of_machine() {
 fn a_small_budget_is_beyond_ram_and_json_reads_back() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let model = model.to_str().unwrap();
-    let everything = Plan::from_json(&text(&["plan", model, "--json"])).expect("a plan");
+    let everything = Decision::from_json(&text(&["plan", model, "--json"])).expect("a plan");
     assert_eq!(everything.placement.regime, Regime::OneMemory);
     let bytes = (everything.budget.smallest_bytes() + 5 * everything.budget.slot_bytes).to_string();
     let less = text(&["plan", model, "--json", "--memory", &bytes, "--chunk", "512"]);
-    let less = Plan::from_json(&less).expect("a plan");
+    let less = Decision::from_json(&less).expect("a plan");
     assert_eq!((less.placement.regime, less.placement.ram_slots()), (Regime::BeyondRam, 7));
     assert!(less.decode.tokens_per_s < everything.decode.tokens_per_s);
 }
@@ -59,17 +59,17 @@ fn what_cannot_be_says_what_helps() {
 fn a_saved_plan_runs_and_one_of_another_model_is_refused() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let model = model.to_str().unwrap();
-    let whole = Plan::from_json(&text(&["plan", model, "--json"])).expect("a plan");
+    let whole = Decision::from_json(&text(&["plan", model, "--json"])).expect("a plan");
     let bytes = (whole.budget.smallest_bytes() + 5 * whole.budget.slot_bytes).to_string();
     let saved = text(&["plan", model, "--json", "--memory", &bytes, "--chunk", "512"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     std::fs::write(&path, &saved).unwrap();
     let path = path.to_str().unwrap();
-    let run = ["run", model, "-p", "one two", "-n", "4", "--threads", "1", "--plan", path];
+    let run = ["run", model, "-p", "one two", "-n", "4", "--plan", path];
     let output = motley_in(folder.path(), &run);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("as planned"), "{said}");
+    assert!(output.status.success() && said.contains("7 of"), "{said}");
     // What it left behind explains itself.
     let page = String::from_utf8(motley_in(folder.path(), &["explain"]).stdout).unwrap();
     assert!(page.contains("waiting for disk") && page.contains("memory for all"), "{page}");

@@ -1,5 +1,5 @@
 //! Where a model's experts live on a machine. A word that plans, schedulers and reports share;
-//! `motley-plan` finds it by placing a model, `motley-sched` by its size.
+//! `motley-plan` finds it by placing a model.
 
 use serde::{Deserialize, Serialize};
 

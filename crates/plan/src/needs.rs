@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use motley_model::gguf::GgmlType;
 use motley_model::{Matrix, ModelSpec, Part, Role, Sizes};
 
 use crate::budget::{Budget, SessionShape};
@@ -72,6 +73,69 @@ impl ModelNeeds {
     /// Whether it has routed experts.
     pub fn is_moe(&self) -> bool {
         self.experts > 0
+    }
+}
+
+/// A model that is only described: what a simulation knows of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShapeNumbers {
+    pub name: String,
+    /// Layers with routed experts.
+    pub layers: u32,
+    /// Routed experts of one layer.
+    pub experts: u32,
+    /// Experts a token uses in a layer.
+    pub used: u32,
+    /// Width of a hidden row.
+    pub hidden: u64,
+    /// Width of one expert.
+    pub expert_width: u64,
+    pub expert_bytes: u64,
+    /// Outside routed experts and the output matrix: bytes, weights.
+    pub dense: (f64, f64),
+    /// The output matrix: bytes, weights.
+    pub head: (f64, f64),
+    pub kv_bytes_per_token: u64,
+}
+
+impl ModelNeeds {
+    /// The needs of a described model, as if all its weights had one type.
+    pub fn of_shape(shape: &ShapeNumbers) -> Self {
+        let experts = shape.layers * shape.experts;
+        let expert_weights = 3.0 * (shape.hidden * shape.expert_width) as f64;
+        let bits = shape.expert_bytes as f64 * 8.0 / expert_weights.max(1.0);
+        let distance = |ty: &&GgmlType| (ty.bits_per_weight() - bits).abs();
+        let nearest = GgmlType::ALL.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let ty = nearest.copied().unwrap_or(GgmlType::F16);
+        let dense_bytes = (shape.dense.0 + shape.head.0) as u64;
+        Self {
+            name: shape.name.clone(),
+            total_bytes: dense_bytes + u64::from(experts) * shape.expert_bytes,
+            dense_bytes,
+            kv_bytes_per_token: shape.kv_bytes_per_token,
+            logits_bytes: (4.0 * shape.head.1 / shape.hidden.max(1) as f64) as u64,
+            slot_bytes: shape.expert_bytes,
+            expert_bytes: shape.expert_bytes,
+            experts,
+            demand: Demand {
+                expert_layers: shape.layers,
+                layers: shape.layers,
+                experts: shape.experts,
+                used: shape.used,
+                hidden: shape.hidden,
+                expert_width: shape.expert_width,
+                expert_bytes: shape.expert_bytes as f64,
+                expert_weights,
+                expert_type: ty,
+                dense_bytes: shape.dense.0,
+                dense_weights: shape.dense.1,
+                head_bytes: shape.head.0,
+                head_weights: shape.head.1,
+                head_type: ty,
+                dense_type: ty,
+                kv_bytes: shape.kv_bytes_per_token as f64,
+            },
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Which of the regimes a machine is in for a model's size, and the costs that follow. Reads
-//! descriptions; measures nothing, and places nothing: `motley-plan` does, byte by byte.
+//! The costs of an expert in each regime, from a machine's description. Measures nothing, and
+//! places nothing: `motley-plan` finds the regime, byte by byte.
 //!
 //! | regime | fast tier | slow tier | home units |
 //! |---|---|---|---|
@@ -36,26 +36,6 @@ pub enum RegimeError {
         /// Device that needs them.
         to: String,
     },
-}
-
-/// The regime of `machine` for experts of `expert_bytes` in total, with `spare` of its memory
-/// (0 to 1) left to everything else.
-pub fn of(machine: &Machine, expert_bytes: u64, spare: f64) -> Regime {
-    let room = |kind: DeviceKind| {
-        let memory = machine.first(kind).map_or(0, Device::total_memory_bytes);
-        (memory as f64 * (1.0 - spare)) as u64
-    };
-    let has_own_memory = room(DeviceKind::Gpu) > 0;
-    let nearest = if has_own_memory { DeviceKind::Gpu } else { DeviceKind::Cpu };
-    if expert_bytes <= room(nearest) {
-        Regime::OneMemory
-    } else if expert_bytes <= room(DeviceKind::NearData) {
-        Regime::NearData
-    } else if expert_bytes <= room(DeviceKind::Cpu) {
-        Regime::Hybrid
-    } else {
-        Regime::BeyondRam
-    }
 }
 
 /// The costs of one expert in `regime`.
@@ -166,26 +146,6 @@ fn link<'a>(machine: &'a Machine, from: &Device, to: &Device) -> Result<&'a Link
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const GIB: u64 = 1 << 30;
-
-    fn regime(name: &str, gib: u64) -> Regime {
-        of(&motley_machine::find(name).unwrap(), gib * GIB, 0.2)
-    }
-
-    #[test]
-    fn the_size_of_the_model_decides() {
-        let sizes = [10, 40, 60];
-        let of = |name: &str| sizes.map(|gib| regime(name, gib));
-        assert_eq!(
-            of("desktop-24gb-gpu"),
-            [Regime::OneMemory, Regime::Hybrid, Regime::BeyondRam],
-            "24 GB of VRAM, 64 GB of RAM"
-        );
-        assert_eq!(of("mac-64gb"), [Regime::OneMemory, Regime::OneMemory, Regime::BeyondRam]);
-        assert_eq!(regime("rtx5080-i7-14700-ndp4", 60), Regime::NearData);
-        assert_eq!(regime("two-core-24gb", 30), Regime::BeyondRam);
-    }
 
     #[test]
     fn costs_follow_the_regime() {

@@ -1,14 +1,20 @@
-//! From a machine, a model and names to something that can be driven: the regime, its costs, the
-//! slots that fit, the scheduler and the world. Puts together; runs nothing.
+//! From a machine, a model and names to something that can be driven: the decision a run would
+//! execute there, the costs that follow from the description, the scheduler and the world. Puts
+//! together; runs nothing.
 
 use motley_cost::{Efficiency, Nanos};
 use motley_machine::{Device, DeviceKind, Machine};
-use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
+use motley_plan::cores::MachineCores;
+use motley_plan::decide::facts::{described_gpus, described_memory};
+use motley_plan::headroom::device_room;
+use motley_plan::{Asked, DecideError, Decision, Facts, decide};
+use motley_sched::cache::{Capacity, PolicyChoice, RoutedBuffer};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
 use motley_sched::regime::{self, Regime, RegimeError};
+use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
 use motley_sched::spans::Spans;
-use motley_sched::strategy::{LayerSplit, StrategyChoice};
-use motley_sched::{Costs, Limits, Scheduler, SchedulerParts};
+use motley_sched::strategy::StrategyChoice;
+use motley_sched::{Costs, Limits, Rules, SchedulerSetup};
 use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
 
 use crate::drive::{DriveError, drive};
@@ -18,8 +24,6 @@ use crate::predictions::PredictionParams;
 use crate::shape::{Dense, ModelShape};
 use crate::world::{DenseCost, World};
 
-/// Part of every memory left to caches of keys and values, buffers and the system.
-pub const SPARE: f64 = 0.2;
 /// Launches of dense work per layer: attention, and what follows it.
 const DENSE_LAUNCHES: f64 = 2.0;
 /// Layers looked ahead by what uses predictions (H2).
@@ -28,7 +32,7 @@ const PREDICTED_LAYERS: u16 = 3;
 /// How much of the fast tier holds experts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CacheSize {
-    /// What the memory holds beside dense weights and [`SPARE`].
+    /// What a run would give them.
     Fitting,
     /// A share (0 to 1) of all experts.
     Share(f64),
@@ -36,17 +40,15 @@ pub enum CacheSize {
     Slots(u32),
 }
 
-/// What is to be simulated. `None` leaves a choice to the regime.
+/// What is to be simulated. `None` leaves a choice to the decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Choices<'a> {
-    /// The machine.
     pub machine: &'a Machine,
-    /// The model.
     pub model: &'a ModelShape,
     /// Who computes.
     pub strategy: Option<StrategyChoice>,
     /// What stays.
-    pub policy: PolicyChoice,
+    pub policy: Option<PolicyChoice>,
     /// What is fetched early.
     pub prefetch: Option<PrefetchChoice>,
     /// How much stays.
@@ -57,6 +59,16 @@ pub struct Choices<'a> {
     pub faults: Option<(Faults, u64)>,
     /// Seed of wrong predictions.
     pub seed: u64,
+}
+
+/// Why something cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    #[error(transparent)]
+    Decide(#[from] DecideError),
+    #[error(transparent)]
+    Regime(#[from] RegimeError),
 }
 
 /// A simulation put together.
@@ -72,14 +84,9 @@ pub struct Setup {
     pub slow: String,
     /// Device of everything that is not a routed expert.
     pub dense: String,
-    /// Who computes.
-    pub strategy: StrategyChoice,
-    /// What stays.
-    pub policy: PolicyChoice,
-    /// What is fetched early.
-    pub prefetch: PrefetchChoice,
-    /// Slots of each layer.
-    pub slots_per_layer: u32,
+    /// Who decides, as a run on that machine would build it.
+    pub scheduler: SchedulerSetup,
+    /// What things really cost there.
     costs: Costs,
     dense_cost: DenseCost,
     predictions: PredictionParams,
@@ -87,46 +94,41 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Decides what is open and derives every cost.
-    pub fn new(choices: &Choices<'_>) -> Result<Self, RegimeError> {
+    /// Takes the decision `motley run` would, and derives every cost.
+    pub fn new(choices: &Choices<'_>) -> Result<Self, SetupError> {
         let Choices { machine, model, .. } = *choices;
-        let regime = chosen_regime(choices);
+        let decision = decision(machine, model)?;
+        let regime = chosen_regime(choices, decision.regime());
         let costs = regime::costs(regime, machine, &model.expert, Efficiency::USUAL)?;
-        let device = |kind| machine.first(kind);
-        let name = |kind| device(kind).map_or(String::new(), |found: &Device| found.name.clone());
-        let gpu_or_cpu =
-            if device(DeviceKind::Gpu).is_some() { DeviceKind::Gpu } else { DeviceKind::Cpu };
+        let name =
+            |kind| machine.first(kind).map_or(String::new(), |found: &Device| found.name.clone());
+        let has_gpu = machine.first(DeviceKind::Gpu).is_some();
+        let gpu_or_cpu = if has_gpu { DeviceKind::Gpu } else { DeviceKind::Cpu };
         let (fast, home, slow) = match regime {
             Regime::Hybrid => (DeviceKind::Gpu, Some(DeviceKind::Cpu), DeviceKind::Cpu),
             Regime::NearData => (DeviceKind::Gpu, Some(DeviceKind::NearData), DeviceKind::NearData),
             Regime::BeyondRam => (DeviceKind::Cpu, None, DeviceKind::Disk),
             Regime::OneMemory => (gpu_or_cpu, None, gpu_or_cpu),
         };
-        let prefetch = choices.prefetch.unwrap_or(match regime {
-            Regime::Hybrid | Regime::BeyondRam => PrefetchChoice::NextLayerRefill,
-            Regime::NearData => PrefetchChoice::PrefillCounted,
-            Regime::OneMemory => PrefetchChoice::None,
-        });
-        let layers = if prefetch.uses_predictions() { PREDICTED_LAYERS } else { 0 };
+        let dense = match regime == decision.regime() && !decision.placement.dense_on_gpu {
+            true => DeviceKind::Cpu,
+            false => gpu_or_cpu,
+        };
+        let scheduler = scheduler_setup(choices, &decision, regime, costs);
+        let predicts = scheduler.rules.prefetch.uses_predictions();
         Ok(Self {
             regime,
             fast: name(fast),
             home: home.map(name),
             slow: name(slow),
-            dense: name(gpu_or_cpu),
-            strategy: choices.strategy.unwrap_or(match regime {
-                Regime::Hybrid => StrategyChoice::Timelines,
-                Regime::NearData => StrategyChoice::Balanced,
-                Regime::BeyondRam | Regime::OneMemory => StrategyChoice::OnDemand,
-            }),
-            policy: choices.policy,
-            prefetch,
-            slots_per_layer: slots_per_layer(choices, regime, fast),
+            dense: name(dense),
+            scheduler,
             costs,
-            dense_cost: device(gpu_or_cpu)
+            dense_cost: machine
+                .first(dense)
                 .map_or(DenseCost::default(), |unit| dense_cost(unit, model)),
             predictions: PredictionParams {
-                layers,
+                layers: if predicts { PREDICTED_LAYERS } else { 0 },
                 accuracy: choices.prediction_accuracy,
                 seed: choices.seed,
             },
@@ -134,26 +136,16 @@ impl Setup {
         })
     }
 
-    /// Drives the scheduler through `trace`. The cache begins with the experts most used in the
-    /// prompt (without one, in the first half); under a layer split with whole layers.
+    /// Drives the scheduler through `trace`. The fast memory begins empty, as a run's does whose
+    /// model has no profile; pinned experts are the most used of the prompt (without one, of the
+    /// first half), and a split by layers begins with whole layers.
     pub fn run(&self, trace: &Trace, spans: Option<&mut Spans>) -> Result<Outcome, DriveError> {
-        let grid = trace.header.grid();
-        let slots = self.slots_per_layer * u32::from(grid.layers);
-        let capacity = match self.strategy {
-            StrategyChoice::LayerSplit => Capacity::Global { slots },
-            _ => Capacity::PerLayer { slots: vec![self.slots_per_layer; grid.layers.into()] },
-        };
-        let mut scheduler = Scheduler::new(SchedulerParts {
-            costs: self.costs,
-            cache: ExpertCache::new(grid, capacity, self.policy.build(&trace.header)),
-            strategy: self.strategy.build(),
-            prefetcher: self.prefetch.build(grid),
-            limits: Limits::default(),
-        });
-        scheduler.preload(&match self.strategy {
-            StrategyChoice::LayerSplit => LayerSplit::residents(grid, slots),
-            _ => most_used(trace, grid),
-        });
+        let mut setup = self.scheduler.clone();
+        if setup.rules.decode == StrategyChoice::Pinned {
+            setup.most_used = most_used(trace, trace.header.grid());
+        }
+        let mut scheduler = setup.scheduler(&trace.header);
+        scheduler.preload(&setup.residents(&trace.header));
         let mut world = World::new(self.costs, self.dense_cost).with_predictions(self.predictions);
         if let Some((faults, seed)) = self.faults {
             world = world.with_faults(faults, seed);
@@ -167,33 +159,125 @@ impl Setup {
     }
 }
 
-/// The regime by size; a cache asked for by hand needs a tier to miss into.
-fn chosen_regime(choices: &Choices<'_>) -> Regime {
-    let Choices { machine, model, .. } = *choices;
-    let regime = regime::of(machine, model.routed_bytes() + model.dense_bytes(), SPARE);
-    if regime != Regime::OneMemory || choices.cache == CacheSize::Fitting {
-        return regime;
-    }
-    let works =
-        |regime: &Regime| regime::costs(*regime, machine, &model.expert, Efficiency::USUAL).is_ok();
-    [Regime::NearData, Regime::Hybrid, Regime::BeyondRam].into_iter().find(works).unwrap_or(regime)
+/// What `motley run` would decide for `model` on `machine`, nothing asked.
+pub fn decision(machine: &Machine, model: &ModelShape) -> Result<Decision, DecideError> {
+    let (needs, gpus) = (model.needs(), described_gpus(machine));
+    let facts = Facts {
+        model: &needs,
+        machine,
+        measured: None,
+        profile: None,
+        memory: described_memory(machine),
+        gpus: &gpus,
+        cores: &MachineCores::described(machine),
+        tuned: None,
+    };
+    decide(&facts, &Asked::default())
 }
 
-fn slots_per_layer(choices: &Choices<'_>, regime: Regime, fast: DeviceKind) -> u32 {
+/// The decision's regime; where memory modules compute, theirs, which no engine runs. A cache
+/// asked for by hand needs a tier to miss into.
+fn chosen_regime(choices: &Choices<'_>, decided: Regime) -> Regime {
     let Choices { machine, model, .. } = *choices;
+    let works =
+        |regime: &Regime| regime::costs(*regime, machine, &model.expert, Efficiency::USUAL).is_ok();
+    let near = machine.first(DeviceKind::NearData).map_or(0, Device::total_memory_bytes);
+    if decided != Regime::OneMemory && model.routed_bytes() <= near && works(&Regime::NearData) {
+        return Regime::NearData;
+    }
+    if decided != Regime::OneMemory || choices.cache == CacheSize::Fitting {
+        return decided;
+    }
+    let tiers = [Regime::NearData, Regime::Hybrid, Regime::BeyondRam];
+    tiers.into_iter().find(works).unwrap_or(decided)
+}
+
+/// What the engine would build from `decision`, with what was asked for in its place.
+fn scheduler_setup(
+    choices: &Choices<'_>,
+    decision: &Decision,
+    regime: Regime,
+    costs: Costs,
+) -> SchedulerSetup {
+    let rules = rules(choices, decision, regime);
+    let known = decision.expert_costs.filter(|_| regime == Regime::Hybrid).unwrap_or(costs);
+    let by_hand = choices.cache != CacheSize::Fitting;
+    let mut setup = match regime {
+        Regime::BeyondRam => {
+            let slots = decision.streamed_slots().unwrap_or(decision.budget.experts);
+            SchedulerSetup::beyond_ram(rules, slots, known)
+        }
+        Regime::Hybrid => {
+            let slots = device_slots(choices.model, decision.placement.gpu_slots());
+            SchedulerSetup::beside_home(rules, Shares::of(&slots), known, Vec::new())
+        }
+        Regime::NearData | Regime::OneMemory => SchedulerSetup {
+            costs: known,
+            capacity: Capacity::Global { slots: fitting(choices, regime) },
+            limits: Limits::default(),
+            rules,
+            parts: regime == Regime::NearData,
+            most_used: Vec::new(),
+        },
+    };
+    setup.parts |= choices.strategy.is_some();
+    if by_hand {
+        setup.capacity = asked_capacity(choices);
+    }
+    setup
+}
+
+fn rules(choices: &Choices<'_>, decision: &Decision, regime: Regime) -> Rules {
+    let defaults = match regime == decision.regime() {
+        true => decision.rules,
+        false => Rules::default_for(regime),
+    };
+    Rules {
+        prefill: choices.strategy.unwrap_or(defaults.prefill),
+        decode: choices.strategy.unwrap_or(defaults.decode),
+        policy: choices.policy.unwrap_or(defaults.policy),
+        prefetch: choices.prefetch.unwrap_or(defaults.prefetch),
+    }
+}
+
+/// Slots of a device that fit every layer.
+fn device_slots(model: &ModelShape, slots: u32) -> DeviceSlots {
     let (layers, experts) = (u32::from(model.layers), u32::from(model.experts));
-    let slots = match choices.cache {
+    let layer = LayerSlots { device: 0, slots, slot_bytes: model.expert.bytes };
+    DeviceSlots {
+        all: slots,
+        most: u32::MAX,
+        experts,
+        all_experts: layers * experts,
+        layers: vec![layer; layers as usize],
+    }
+}
+
+/// Experts in one memory: all of them, or what a GPU holds beside dense weights.
+fn fitting(choices: &Choices<'_>, regime: Regime) -> u32 {
+    let Choices { machine, model, .. } = *choices;
+    let all = u32::from(model.layers) * u32::from(model.experts);
+    if regime == Regime::OneMemory {
+        return all;
+    }
+    let memory = machine.first(DeviceKind::Gpu).map_or(0, Device::total_memory_bytes);
+    let room = device_room(memory).saturating_sub(model.dense_bytes());
+    u32::try_from(room / model.expert.bytes.max(1)).unwrap_or(u32::MAX).min(all)
+}
+
+/// A cache of the size that was asked for, the same for every layer.
+fn asked_capacity(choices: &Choices<'_>) -> Capacity {
+    let (layers, experts) = (u32::from(choices.model.layers), u32::from(choices.model.experts));
+    let each = match choices.cache {
         CacheSize::Share(share) => (f64::from(experts) * share.clamp(0.0, 1.0)).round() as u32,
         CacheSize::Slots(slots) => slots / layers,
-        CacheSize::Fitting if regime == Regime::OneMemory => experts,
-        CacheSize::Fitting => {
-            let memory = machine.first(fast).map_or(0, Device::total_memory_bytes);
-            let room = (memory as f64 * (1.0 - SPARE)) as u64;
-            let room = room.saturating_sub(model.dense_bytes());
-            (room / model.expert.bytes.max(1) / u64::from(layers)) as u32
-        }
+        CacheSize::Fitting => experts,
     };
-    slots.min(experts)
+    let each = each.min(experts);
+    match choices.strategy {
+        Some(StrategyChoice::LayerSplit) => Capacity::Global { slots: each * layers },
+        _ => Capacity::PerLayer { slots: vec![each; layers as usize] },
+    }
 }
 
 /// Weights over bandwidth or arithmetic, with the default efficiency; attention over the context
@@ -212,7 +296,7 @@ pub fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
 /// Rank by rank over the layers, most used first.
 fn most_used(trace: &Trace, grid: ExpertGrid) -> Vec<ExpertKey> {
     let mut counted = PrefillCounted::new(grid);
-    let mut buffer = motley_sched::cache::RoutedBuffer::new(&trace.header);
+    let mut buffer = RoutedBuffer::new(&trace.header);
     let middle = trace.middle_pass();
     let has_prompt = trace.visits.iter().any(|visit| visit.phase == Phase::Prefill);
     let early = |visit: &&Visit| match has_prompt {

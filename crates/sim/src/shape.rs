@@ -4,6 +4,7 @@
 use std::str::FromStr;
 
 use motley_cost::ExpertShape;
+use motley_plan::needs::{ModelNeeds, ShapeNumbers};
 use thiserror::Error;
 
 /// Bits of a weight by default: four-bit blocks with their scales.
@@ -48,6 +49,24 @@ impl ModelShape {
     /// All routed experts.
     pub fn routed_bytes(&self) -> u64 {
         u64::from(self.layers) * u64::from(self.experts) * self.expert.bytes
+    }
+
+    /// As a decision counts it. Keys and values of a token are taken as a quarter of a hidden row
+    /// each, in 16 bits: what models with grouped queries have.
+    pub fn needs(&self) -> ModelNeeds {
+        let layers = f64::from(self.layers);
+        ModelNeeds::of_shape(&ShapeNumbers {
+            name: self.name.clone(),
+            layers: self.layers.into(),
+            experts: self.experts.into(),
+            used: self.k.into(),
+            hidden: self.expert.hidden.into(),
+            expert_width: self.expert.intermediate.into(),
+            expert_bytes: self.expert.bytes,
+            dense: (self.dense_layer.bytes * layers, self.dense_layer.weights * layers),
+            head: (self.ends.bytes, self.ends.weights),
+            kv_bytes_per_token: u64::from(self.layers) * u64::from(self.expert.hidden),
+        })
     }
 
     /// Everything else.

@@ -21,7 +21,8 @@ use std::time::Duration;
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let known = Known::here(&runtime, &run.model)?;
+    let mut known = Known::here(&runtime, &run.model)?;
+    known.measure_once(&runtime, global)?;
     let decision = decision(&known, &run.load, Outputs::Streams(1))?;
     let engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     timeline::check(run, &engine)?;

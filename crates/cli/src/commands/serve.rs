@@ -1,7 +1,8 @@
 //! `motley serve`: from flags to a running server; Ctrl-C drains it.
 
 use crate::args::{Global, Serve};
-use crate::load::{Loaded, load};
+use crate::known::Known;
+use crate::load::{decision, execute};
 use anyhow::{Context, Result};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
 use motley_plan::{Decision, Outputs};
@@ -17,8 +18,10 @@ const TALKING_THREADS: usize = 2;
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     let outputs = Outputs::Streams(serve.streams.into());
-    let Loaded { engine, decision } =
-        load(runtime, global, &serve.model, &serve.loading(), outputs)?;
+    let mut known = Known::here(&runtime, &serve.model)?;
+    known.measure_once(&runtime, global)?;
+    let decision = decision(&known, &serve.loading(), outputs)?;
+    let engine = execute(runtime, global, known, &decision, false)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()

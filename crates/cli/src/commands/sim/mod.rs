@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
         machine: &machine,
         model: &subject.shape,
         strategy: sim.choice.strategy,
-        policy: sim.choice.policy.unwrap_or_default(),
+        policy: sim.choice.policy,
         prefetch: sim.choice.prefetch,
         cache: sim.choice.cache.unwrap_or(CacheSize::Fitting),
         prediction_accuracy: sim.choice.prediction,

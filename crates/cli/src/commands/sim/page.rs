@@ -79,6 +79,7 @@ impl Report {
         faults_seed: Option<u64>,
     ) -> Self {
         let (shape, counts) = (&subject.shape, &outcome.counts);
+        let all_experts = u32::from(shape.layers) * u32::from(shape.experts);
         let per_lookup = |hits: u64| hits as f64 / counts.lookups.max(1) as f64;
         Self {
             machine: machine.name.clone(),
@@ -87,14 +88,14 @@ impl Report {
             note: subject.note.clone(),
             faults_seed,
             regime: setup.regime.name(),
-            strategy: setup.strategy.name(),
-            policy: setup.policy.name(),
-            prefetch: setup.prefetch.name(),
+            strategy: setup.scheduler.rules.decode.name(),
+            policy: setup.scheduler.rules.policy.name(),
+            prefetch: setup.scheduler.rules.prefetch.name(),
             experts_bytes: shape.routed_bytes(),
             expert_bytes: shape.expert.bytes,
             load_us: setup.load_time().as_us(),
-            cached_experts: u64::from(setup.slots_per_layer) * u64::from(shape.layers),
-            cached_share: f64::from(setup.slots_per_layer) / f64::from(shape.experts),
+            cached_experts: u64::from(setup.scheduler.capacity.total()),
+            cached_share: f64::from(setup.scheduler.capacity.total()) / f64::from(all_experts),
             hit_rate: outcome.hit_rate(),
             guessed_hit_rate: per_lookup(counts.guessed_hits),
             lookups: counts.lookups,
