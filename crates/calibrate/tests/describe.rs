@@ -100,7 +100,7 @@ fn a_workstation_of_two_nodes() {
 fn a_virtual_machine() {
     let tree = Tree::fixture("small-vm");
     check(
-        &describe(tree.root(), Path::new("/home/x.gguf"), &[]),
+        &describe(tree.root(), Path::new("/x.gguf"), &[]),
         expect![[r#"
         Intel(R) Xeon(R) Processor, 2 cores, 24 GiB of RAM; rates are assumed
         cpu Cpu "Intel(R) Xeon(R) Processor" 24 GiB 20.0 GB/s 0.16 TFLOPS

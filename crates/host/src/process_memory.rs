@@ -52,7 +52,7 @@ fn parse(status: &str) -> Option<ProcessMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::Tree;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
     fn kinds_are_kept_apart() {
