@@ -129,7 +129,9 @@ impl Known {
             cores: &self.cores,
             tuned: self.tuned.as_ref(),
         };
-        Ok(decide(&facts, asked)?)
+        let decision = decide(&facts, asked)?;
+        tracing::debug!("decided: {}", serde_json::to_string(&decision)?);
+        Ok(decision)
     }
 
     /// A decision that was written down, if it is for this model.
@@ -149,6 +151,7 @@ impl Known {
             wanted.experts,
             wanted.total_bytes,
         );
+        tracing::debug!("decided: {}", serde_json::to_string(&plan)?);
         Ok(plan)
     }
 }

@@ -72,7 +72,11 @@ fn hybrid(
         device: device.clone(),
         budget_bytes: share.expert_bytes,
     };
+    // As many as decided; where nobody could know what dense weights leave, as many as fit.
+    let known = devices.iter().all(|(_, share)| share.expert_bytes.is_some());
+    let experts_most = if known { decision.placement.gpu_slots() } else { u32::MAX };
     shares.then(|| HybridOptions {
+        experts_most,
         rules: decision.rules,
         costs: decision.expert_costs,
         most_used,

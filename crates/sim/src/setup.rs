@@ -7,7 +7,7 @@ use motley_machine::{Device, DeviceKind, Machine};
 use motley_plan::cores::MachineCores;
 use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::headroom::device_room;
-use motley_plan::{Asked, DecideError, Decision, Facts, decide};
+use motley_plan::{Asked, DecideError, Decision, Facts, Placement, decide};
 use motley_sched::cache::{Capacity, PolicyChoice, RoutedBuffer};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
 use motley_sched::regime::{self, Regime, RegimeError};
@@ -199,32 +199,45 @@ fn scheduler_setup(
     regime: Regime,
     costs: Costs,
 ) -> SchedulerSetup {
-    let rules = rules(choices, decision, regime);
-    let known = decision.expert_costs.filter(|_| regime == Regime::Hybrid).unwrap_or(costs);
-    let by_hand = choices.cache != CacheSize::Fitting;
-    let mut setup = match regime {
+    let decided = Decision {
+        rules: rules(choices, decision, regime),
+        placement: Placement { regime, ..decision.placement.clone() },
+        ..decision.clone()
+    };
+    let mut setup = setup_of(&decided, choices.model, costs);
+    setup.parts |= choices.strategy.is_some();
+    if regime == Regime::NearData {
+        setup.capacity = Capacity::Global { slots: beside_modules(choices) };
+    }
+    if choices.cache != CacheSize::Fitting {
+        setup.capacity = asked_capacity(choices);
+    }
+    setup
+}
+
+/// Who decides in a run of `decision`: the engine builds the same from the same decision. Where
+/// the decision has no costs, an expert's are `costs`.
+pub fn setup_of(decision: &Decision, model: &ModelShape, costs: Costs) -> SchedulerSetup {
+    let (regime, rules) = (decision.regime(), decision.rules);
+    match regime {
         Regime::BeyondRam => {
             let slots = decision.streamed_slots().unwrap_or(decision.budget.experts);
-            SchedulerSetup::beyond_ram(rules, slots, known)
+            SchedulerSetup::beyond_ram(rules, slots, costs)
         }
         Regime::Hybrid => {
-            let slots = device_slots(choices.model, decision.placement.gpu_slots());
+            let slots = device_slots(model, decision.placement.gpu_slots());
+            let known = decision.expert_costs.unwrap_or(costs);
             SchedulerSetup::beside_home(rules, Shares::of(&slots), known, Vec::new())
         }
         Regime::NearData | Regime::OneMemory => SchedulerSetup {
-            costs: known,
-            capacity: Capacity::Global { slots: fitting(choices, regime) },
+            costs,
+            capacity: Capacity::Global { slots: decision.budget.experts },
             limits: Limits::default(),
             rules,
             parts: regime == Regime::NearData,
             most_used: Vec::new(),
         },
-    };
-    setup.parts |= choices.strategy.is_some();
-    if by_hand {
-        setup.capacity = asked_capacity(choices);
     }
-    setup
 }
 
 fn rules(choices: &Choices<'_>, decision: &Decision, regime: Regime) -> Rules {
@@ -253,13 +266,10 @@ fn device_slots(model: &ModelShape, slots: u32) -> DeviceSlots {
     }
 }
 
-/// Experts in one memory: all of them, or what a GPU holds beside dense weights.
-fn fitting(choices: &Choices<'_>, regime: Regime) -> u32 {
+/// Experts a GPU holds beside dense weights, the others in memory modules.
+fn beside_modules(choices: &Choices<'_>) -> u32 {
     let Choices { machine, model, .. } = *choices;
     let all = u32::from(model.layers) * u32::from(model.experts);
-    if regime == Regime::OneMemory {
-        return all;
-    }
     let memory = machine.first(DeviceKind::Gpu).map_or(0, Device::total_memory_bytes);
     let room = device_room(memory).saturating_sub(model.dense_bytes());
     u32::try_from(room / model.expert.bytes.max(1)).unwrap_or(u32::MAX).min(all)

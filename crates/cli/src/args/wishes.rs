@@ -60,6 +60,21 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
+    /// The first flag that was given of those that need a model to run.
+    pub(crate) fn needs_a_run(&self) -> Option<&'static str> {
+        let given = [
+            ("--memory", self.memory.is_some()),
+            ("--devices", self.devices != DevicesAsked::Auto),
+            ("--loading", self.loading.is_some()),
+            ("--policy", self.policy.is_some()),
+            ("--prefetch", self.prefetch.is_some()),
+            ("--exact", self.exact),
+            ("--context", self.context != DEFAULT_CONTEXT_TOKENS),
+            ("--chunk", self.chunk.is_some()),
+        ];
+        given.into_iter().find(|(_, is)| *is).map(|(flag, _)| flag)
+    }
+
     /// As `decide` takes them, for a session with these outputs.
     pub(crate) fn asked(&self, outputs: Outputs) -> Asked {
         Asked {

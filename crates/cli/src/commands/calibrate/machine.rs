@@ -3,7 +3,7 @@
 use super::new_file;
 use crate::args::{Calibrate, Global};
 use crate::page::{Fact, align_right, facts, percent, progress_target, table, width_of};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::measure::{ExpertKind, MeasureOptions, measure};
@@ -18,6 +18,9 @@ use std::time::Duration;
 const BUSY_SHARE: f64 = 0.25;
 
 pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Result<()> {
+    if let Some(flag) = args.wishes.needs_a_run() {
+        bail!("{flag} says how a model runs, and without --text none does; leave it out");
+    }
     let runtime = Runtime::start(Seam::Registered)?;
     let options = MeasureOptions {
         budget: Duration::from_secs(args.seconds.into()),
