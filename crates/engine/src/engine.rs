@@ -20,7 +20,7 @@ use motley_ggml::{
     Pools, ReadCounts, Runtime, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
-use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
+use motley_model::{ModelError, ModelFiles, ModelSpec, Role, Sizes, TensorPart};
 use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
@@ -431,7 +431,7 @@ fn weights(
 
 /// Expert matrices are read on demand; predictor layers are not run at all.
 fn left_on_disk(role: Role) -> bool {
-    matches!(role, Role::Routed { part: Part::Weight, .. } | Role::Predictor { .. })
+    matches!(role, Role::Routed { part: TensorPart::Weight, .. } | Role::Predictor { .. })
 }
 
 /// llama.cpp's AMX buffers take the two absorbed projections of latent attention
