@@ -91,7 +91,7 @@ impl Setup {
     pub fn new(choices: &Choices<'_>) -> Result<Self, RegimeError> {
         let Choices { machine, model, .. } = *choices;
         let regime = chosen_regime(choices);
-        let costs = regime::costs(regime, machine, &model.expert, Efficiency::USUAL)?;
+        let costs = regime::costs(regime, machine, &model.expert, Efficiency::DEFAULT)?;
         let device = |kind| machine.first(kind);
         let name = |kind| device(kind).map_or(String::new(), |found: &Device| found.name.clone());
         let gpu_or_cpu =
@@ -174,8 +174,9 @@ fn chosen_regime(choices: &Choices<'_>) -> Regime {
     if regime != Regime::OneMemory || choices.cache == CacheSize::Fitting {
         return regime;
     }
-    let works =
-        |regime: &Regime| regime::costs(*regime, machine, &model.expert, Efficiency::USUAL).is_ok();
+    let works = |regime: &Regime| {
+        regime::costs(*regime, machine, &model.expert, Efficiency::DEFAULT).is_ok()
+    };
     [Regime::NearData, Regime::Hybrid, Regime::BeyondRam].into_iter().find(works).unwrap_or(regime)
 }
 
@@ -199,7 +200,7 @@ fn slots_per_layer(choices: &Choices<'_>, regime: Regime, fast: DeviceKind) -> u
 /// Weights over bandwidth or arithmetic, with the default efficiency; attention over the context
 /// is not counted.
 pub fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
-    let Efficiency { compute, bandwidth } = Efficiency::USUAL;
+    let Efficiency { compute, bandwidth } = Efficiency::DEFAULT;
     let read_us = |dense: Dense| dense.bytes / (unit.bandwidth_gb_per_s * 1e3 * bandwidth);
     let flop_per_us = unit.compute_tflops * 1e6 * compute;
     DenseCost {
