@@ -405,7 +405,7 @@ fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> Streaming
         prefetch_slots: limits.prefetch_slots,
         loads_in_flight: limits.loads_in_flight,
         guesses_in_flight: limits.guesses_in_flight,
-        foreseen: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
+        predicted: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
     }
 }
 
