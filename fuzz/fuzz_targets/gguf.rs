@@ -4,11 +4,11 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use motley_model::gguf::{GgufHeader, Limits, rewrite_header};
+use motley_model::gguf::{GgufHeader, GgufLimits, rewrite_header};
 use motley_model::{ModelSpec, Quantisation, Sizes};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(header) = GgufHeader::read(Cursor::new(bytes), &Limits::default()) else { return };
+    let Ok(header) = GgufHeader::read(Cursor::new(bytes), &GgufLimits::default()) else { return };
     for tensor in &header.tensors {
         assert!(tensor.file_offset + tensor.len_bytes <= bytes.len() as u64);
     }
@@ -23,7 +23,7 @@ fn check_rewritten(header: &GgufHeader) {
     let Ok(layout) = rewrite_header(std::slice::from_ref(header)) else { return };
     let mut file = layout.header.clone();
     file.resize(layout.len as usize, 0);
-    let again = GgufHeader::read(Cursor::new(file), &Limits::default()).expect("own header");
+    let again = GgufHeader::read(Cursor::new(file), &GgufLimits::default()).expect("own header");
     assert_eq!(again.tensors.len(), header.tensors.len());
     for (new, old) in again.tensors.iter().zip(&header.tensors) {
         assert_eq!((&new.name, &new.dims, new.ty), (&old.name, &old.dims, old.ty));

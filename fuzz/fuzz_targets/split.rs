@@ -6,12 +6,12 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use motley_model::gguf::{GgufHeader, Limits, Piece, VirtualLayout, rewrite_header};
+use motley_model::gguf::{GgufHeader, GgufLimits, Piece, VirtualLayout, rewrite_header};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((cut, rest)) = bytes.split_first_chunk::<2>() else { return };
     let (one, two) = rest.split_at(usize::from(u16::from_le_bytes(*cut)).min(rest.len()));
-    let read = |file: &[u8]| GgufHeader::read(Cursor::new(file.to_vec()), &Limits::default());
+    let read = |file: &[u8]| GgufHeader::read(Cursor::new(file.to_vec()), &GgufLimits::default());
     let (Ok(first), Ok(second)) = (read(one), read(two)) else { return };
     let tensors = first.tensors.len() + second.tensors.len();
     let Ok(layout) = rewrite_header(&[first, second]) else { return };

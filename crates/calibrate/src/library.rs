@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
-use motley_cost::calibration::{Calibration, CalibrationError};
+use motley_cost::calibration::{CalibrationError, CalibrationFile};
 use motley_model::ModelSpec;
 
 use crate::measure::ExpertKind;
@@ -53,7 +53,7 @@ pub fn folder() -> Result<PathBuf, LibraryError> {
 }
 
 /// Writes a calibration into a new file below `folder`.
-pub fn save(folder: &Path, calibration: &Calibration) -> Result<PathBuf, LibraryError> {
+pub fn save(folder: &Path, calibration: &CalibrationFile) -> Result<PathBuf, LibraryError> {
     let stem = calibration.provenance.date.replace(':', "-");
     let (mut file, path) = create(&folder.join("calibrations"), &stem, "toml")?;
     file.write_all(calibration.to_toml().as_bytes())
@@ -80,24 +80,28 @@ pub fn create(folder: &Path, stem: &str, extension: &str) -> Result<(File, PathB
 /// The calibration below `folder` that counts on a processor called `cpu` when no model is in
 /// question: the newest full one, else the newest. Unreadable files and those of other versions
 /// are passed over.
-pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, Calibration)> {
+pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, CalibrationFile)> {
     best(folder, cpu, |_| true)
 }
 
 /// The one that counts for a model of these experts ([`ExpertKind::of_model`]): the newest full
 /// one, else the newest quick one that measured the first kind.
-pub fn for_kinds(folder: &Path, cpu: &str, kinds: &[ExpertKind]) -> Option<(PathBuf, Calibration)> {
+pub fn for_kinds(
+    folder: &Path,
+    cpu: &str,
+    kinds: &[ExpertKind],
+) -> Option<(PathBuf, CalibrationFile)> {
     let kind = kinds.first().copied();
     best(folder, cpu, |found| kind.is_none_or(|kind| kind.is_measured_in(found)))
 }
 
 /// [`newest`] of this machine in this user's folder.
-pub fn of_this_machine() -> Option<(PathBuf, Calibration)> {
+pub fn of_this_machine() -> Option<(PathBuf, CalibrationFile)> {
     newest(&folder().ok()?, &this_cpu())
 }
 
 /// [`for_kinds`] of this machine in this user's folder, for `model`.
-pub fn for_model(model: &ModelSpec) -> Option<(PathBuf, Calibration)> {
+pub fn for_model(model: &ModelSpec) -> Option<(PathBuf, CalibrationFile)> {
     for_kinds(&folder().ok()?, &this_cpu(), &ExpertKind::of_model(model))
 }
 
@@ -105,8 +109,8 @@ pub fn for_model(model: &ModelSpec) -> Option<(PathBuf, Calibration)> {
 fn best(
     folder: &Path,
     cpu: &str,
-    fits: impl Fn(&Calibration) -> bool,
-) -> Option<(PathBuf, Calibration)> {
+    fits: impl Fn(&CalibrationFile) -> bool,
+) -> Option<(PathBuf, CalibrationFile)> {
     let entries = std::fs::read_dir(folder.join("calibrations")).ok()?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
@@ -127,10 +131,10 @@ fn this_cpu() -> String {
 }
 
 /// Reads one file.
-pub fn read(path: &Path) -> Result<Calibration, LibraryError> {
+pub fn read(path: &Path) -> Result<CalibrationFile, LibraryError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| LibraryError::Io { path: path.into(), source })?;
-    Ok(Calibration::parse(&text, &path.display().to_string())?)
+    Ok(CalibrationFile::parse(&text, &path.display().to_string())?)
 }
 
 #[cfg(test)]
@@ -138,7 +142,7 @@ mod tests {
     use super::*;
     use motley_cost::calibration::{FORMAT_VERSION, Provenance};
 
-    fn calibration(date: &str, cpu: &str) -> Calibration {
+    fn calibration(date: &str, cpu: &str) -> CalibrationFile {
         let provenance = Provenance {
             date: date.into(),
             program: "motley".into(),
@@ -149,7 +153,7 @@ mod tests {
             took_s: 1.0,
             quick: false,
         };
-        Calibration {
+        CalibrationFile {
             version: FORMAT_VERSION,
             provenance,
             machine: motley_machine::find("two-core-24gb").unwrap(),

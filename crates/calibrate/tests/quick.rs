@@ -8,7 +8,7 @@ use std::time::Instant;
 use motley_calibrate::library;
 use motley_calibrate::measure::ExpertKind;
 use motley_calibrate::measure::quick::{QUICK_BUDGET, QuickOptions, quick};
-use motley_cost::Calibration;
+use motley_cost::CalibrationFile;
 use motley_ggml::{Runtime, Seam};
 use motley_machine::{DeviceKind, Provenance};
 use motley_model::ModelSpec;
@@ -89,7 +89,7 @@ fn it_ends_in_time_is_found_again_and_a_full_calibration_wins() {
     assert_eq!(library::newest(library.path(), &cpu).unwrap().0, full_path);
 }
 
-fn check_content(found: &Calibration, spec: &ModelSpec) {
+fn check_content(found: &CalibrationFile, spec: &ModelSpec) {
     let kind = ExpertKind::of_model(spec)[0];
     assert_eq!((kind.ty, kind.shape), (GgmlType::Q4_0, (HIDDEN as u32, WIDTH as u32)));
     assert!(kind.is_measured_in(found), "{found:?}");

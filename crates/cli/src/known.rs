@@ -9,7 +9,7 @@ use motley_calibrate::describe::this_machine;
 use motley_calibrate::library;
 use motley_calibrate::measure::quick::{QUICK_BUDGET, QuickOptions, quick};
 use motley_calibrate::tuning::{Subject, Threads, newest};
-use motley_cost::calibration::Calibration as CalibrationTable;
+use motley_cost::calibration::CalibrationFile;
 use motley_engine::threads::cores::machine_cores;
 use motley_engine::{
     GpuDevice, MachineCores, Runtime, Seam, ThreadSet, ThreadSets, gpu_devices, machine_memory,
@@ -28,7 +28,7 @@ pub(crate) struct Known {
     pub(crate) spec: ModelSpec,
     pub(crate) files: ModelFiles,
     pub(crate) profile: Option<Profile>,
-    pub(crate) measured: Option<CalibrationTable>,
+    pub(crate) measured: Option<CalibrationFile>,
     needs: ModelNeeds,
     machine: Machine,
     memory: Option<MachineMemory>,

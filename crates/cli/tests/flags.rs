@@ -173,7 +173,8 @@ fn calibrate_obeys_every_flag_with_a_text() {
 #[test]
 fn calibrate_without_a_text_refuses_what_only_a_run_obeys() {
     for flag in FLAGS.iter().filter(|flag| flag.name != "--threads") {
-        let args: Vec<&str> = flag.args.iter().map(|a| if *a == "SMALL" { "1G" } else { a }).collect();
+        let args: Vec<&str> =
+            flag.args.iter().map(|a| if *a == "SMALL" { "1G" } else { a }).collect();
         let output = motley(&[&["calibrate", "--seconds", "1"][..], &args].concat());
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("--text"), "{args:?}: {said}");
@@ -223,7 +224,12 @@ fn commands_that_run_no_model_offer_none_of_them() {
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
         for flag in &FLAGS {
             let is_offered = offered.contains(&flag.name);
-            assert_eq!(help.contains(&format!("{} ", flag.name)), is_offered, "{command:?} {}", flag.name);
+            assert_eq!(
+                help.contains(&format!("{} ", flag.name)),
+                is_offered,
+                "{command:?} {}",
+                flag.name
+            );
             if !is_offered {
                 let output = motley(&[command, &flag.args[..2.min(flag.args.len())]].concat());
                 let said = String::from_utf8_lossy(&output.stderr);
@@ -262,7 +268,11 @@ fn a_plan_is_the_decision_of_the_same_flags_and_runs_unchanged() {
         let shown = Decision::from_json(&json).expect("a plan");
         assert_eq!(shown.to_json().unwrap(), planned.0.to_json().unwrap(), "{flags:?}: unchanged");
         assert_eq!(planned.1, typed.1, "{flags:?}: the same text");
-        assert_eq!(settings(shown), settings(typed.0), "{flags:?}: what run decides is what plan shows");
+        assert_eq!(
+            settings(shown),
+            settings(typed.0),
+            "{flags:?}: what run decides is what plan shows"
+        );
     }
     let both = motley(&["run", model, "-p", "x", "--plan", file, "--threads", "1"]);
     let said = String::from_utf8_lossy(&both.stderr);

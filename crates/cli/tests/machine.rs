@@ -50,7 +50,7 @@ fn calibrate_keeps_what_it_measured_in_new_files() {
         assert!(found["measured"][0]["took_us"].as_f64().is_some_and(|us| us > 0.0), "{found}");
     }
     let text = std::fs::read_to_string(file).expect("a file");
-    let read = motley_cost::Calibration::parse(&text, file).expect("a calibration");
+    let read = motley_cost::CalibrationFile::parse(&text, file).expect("a calibration");
     assert_eq!(read.machine.provenance, motley_machine::Provenance::Measured);
     // What is there is never written over.
     let again = motley(&args);

@@ -27,11 +27,11 @@ for (const colorScheme of ["light", "dark"]) {
   if (before === (await heat())) throw new Error("the heat map did not change");
   // Some experts are in memory and some on disk; a full square and a dot differ at their corner.
   const seen = await page.evaluate(async () => {
-    const room = await (await fetch("/motley/room")).json();
+    const dashboard = await (await fetch("/motley/dashboard")).json();
     const canvas = document.getElementById("heat"), paint = canvas.getContext("2d");
-    const cell = canvas.width / room.experts;
+    const cell = canvas.width / dashboard.experts;
     const painted = (x, y) => paint.getImageData(x * cell, y * cell, 1, 1).data[3] > 0;
-    const corners = room.layers.flatMap((_, y) => [...Array(room.experts).keys()].map(x => painted(x, y)));
+    const corners = dashboard.layers.flatMap((_, y) => [...Array(dashboard.experts).keys()].map(x => painted(x, y)));
     return { where: document.getElementById("where").textContent, squares: corners.filter(Boolean).length, all: corners.length };
   });
   const [inMemory, inAll] = seen.where.match(/^(\d+) of (\d+) in memory$/).slice(1).map(Number);

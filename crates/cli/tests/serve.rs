@@ -188,12 +188,12 @@ fn keys_names_and_types_are_checked() {
     assert_eq!(status, 405, "no page elsewhere may ask");
     let page = open.get("/");
     assert!(page.0 == 200 && page.1.contains("<title>"));
-    for path in ["/health", "/ready", "/openapi.json", "/motley/room", "/metrics"] {
+    for path in ["/health", "/ready", "/openapi.json", "/motley/dashboard", "/metrics"] {
         assert_eq!(open.get(path).0, 200, "{path}");
     }
     let locked = Server::start(&model, &["--api-key", "sesame"]);
     assert_eq!(locked.get("/v1/models").0, 401);
-    assert_eq!(locked.get("/motley/room").0, 401);
+    assert_eq!(locked.get("/motley/dashboard").0, 401);
     assert_eq!(locked.get("/health").0, 200);
     let with = "GET /v1/models HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\n\
                 Authorization: Bearer sesame\r\n\r\n";

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::compute::ComputeCost;
 use crate::derive::ExpertShape;
 use crate::fit::{Fit, Residuals};
-use crate::transfer::TransferCost;
 
 /// The only format version this crate reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -27,11 +26,10 @@ pub const MAX_ITEMS: usize = 4096;
 /// Everything measured on one machine in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Calibration {
+pub struct CalibrationFile {
     /// Format version, [`FORMAT_VERSION`].
     #[serde(rename = "motley_calibration")]
     pub version: u32,
-    /// Where and when.
     pub provenance: Provenance,
     /// The machine in the words of a machine file, with measured peaks.
     pub machine: Machine,
@@ -71,9 +69,7 @@ pub struct Provenance {
     pub date: String,
     /// Program and version.
     pub program: String,
-    /// The processor.
     pub cpu: String,
-    /// Its cores.
     pub cores: u32,
     /// Instruction sets of the kernels.
     #[serde(default)]
@@ -81,7 +77,6 @@ pub struct Provenance {
     /// Tasks running or waiting when it began: above a fraction of the cores the numbers suffer.
     #[serde(default)]
     pub load_one_min: Option<f64>,
-    /// Time the measuring took.
     pub took_s: f64,
     /// A few seconds on one model's experts; a full calibration always counts for more.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -96,7 +91,6 @@ fn is_false(flag: &bool) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRate {
-    /// Threads.
     pub threads: u32,
     /// 10⁹ bytes per second, all threads together.
     pub gb_per_s: f64,
@@ -106,9 +100,9 @@ pub struct MemoryRate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskCost {
-    /// Filesystem, and the disk where told: `ext4 on nvme0n1`.
+    /// Filesystem, and the disk where known: `ext4 on nvme0n1`.
     pub what: String,
-    /// Past the page cache.
+    /// Read past the page cache.
     pub direct: bool,
     /// Mechanism (`uring`, `threads`).
     pub backend: String,
@@ -134,9 +128,7 @@ pub struct LinkCost {
     pub to: String,
     /// Fixed cost of one copy.
     pub latency_us: f64,
-    /// Its rate.
     pub gb_per_s: f64,
-    /// Error of the fit.
     pub residuals: Residuals,
 }
 
@@ -158,9 +150,7 @@ pub struct ExpertCost {
     pub quantisation: String,
     /// Its bits for one weight, scales included.
     pub bits_per_weight: f64,
-    /// How the weights lay.
     pub layout: WeightLayout,
-    /// Threads that computed.
     pub threads: u32,
     /// Fixed cost of one block, whatever it holds.
     pub block_us: f64,
@@ -170,7 +160,6 @@ pub struct ExpertCost {
     pub us_per_mb: f64,
     /// Arithmetic: microseconds for 10⁶ operations, multiply and add counted as two.
     pub us_per_mflop: f64,
-    /// Error of the fit.
     pub residuals: Residuals,
     /// Mean relative error of the fit on another shape, where that was tried.
     #[serde(default)]
@@ -183,14 +172,13 @@ pub struct ExpertCost {
     /// Their width between up and down.
     pub intermediate: u32,
     /// What was measured: time of one expert, by tokens, without the block's share.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredPoint>,
 }
 
 /// One measured point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
-    /// Tokens of the expert.
+pub struct MeasuredPoint {
     pub tokens: u32,
     /// Time of an undisturbed run.
     pub took_us: f64,
@@ -202,20 +190,10 @@ pub struct Measured {
 pub enum CalibrationError {
     /// Longer than [`MAX_FILE_BYTES`], or more than [`MAX_ITEMS`] entries of a kind.
     #[error("{origin}: {what} = {found} is more than a calibration has ({limit})")]
-    TooLong {
-        /// File.
-        origin: String,
-        /// What there is too much of.
-        what: &'static str,
-        /// How much.
-        found: usize,
-        /// How much is allowed.
-        limit: usize,
-    },
+    TooLong { origin: String, what: &'static str, found: usize, limit: usize },
     /// Not TOML, an unknown field, or a field of the wrong type.
     #[error("{origin}: {source}")]
     Syntax {
-        /// File.
         origin: String,
         /// Line, column and field.
         source: Box<toml::de::Error>,
@@ -225,27 +203,13 @@ pub enum CalibrationError {
         "{origin}: motley_calibration = {found}, but this program reads {FORMAT_VERSION}; \
          run motley calibrate again"
     )]
-    Version {
-        /// File.
-        origin: String,
-        /// What the file says.
-        found: u32,
-    },
+    Version { origin: String, found: u32 },
     /// A number that cannot be a time or a rate.
     #[error("{origin}: {field} = {value}, but it must be {rule}")]
-    Value {
-        /// File.
-        origin: String,
-        /// Which field.
-        field: &'static str,
-        /// What the file says.
-        value: f64,
-        /// What it has to be.
-        rule: &'static str,
-    },
+    Value { origin: String, field: &'static str, value: f64, rule: &'static str },
 }
 
-impl Calibration {
+impl CalibrationFile {
     /// Reads and checks; `origin` names the text in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self, CalibrationError> {
         let (what, found, limit) = ("bytes", text.len(), MAX_FILE_BYTES);
@@ -263,7 +227,7 @@ impl Calibration {
         Ok(found)
     }
 
-    /// The text [`Calibration::parse`] reads.
+    /// The text [`CalibrationFile::parse`] reads.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("plain structs with string keys")
     }
@@ -295,18 +259,6 @@ impl Calibration {
                 == (&like.quantisation, like.layout, like.threads)
         });
         same.min_by(|a, b| a.far_from(width).total_cmp(&b.far_from(width)))
-    }
-
-    /// The same for a type that was not measured: the one nearest in bits for a weight.
-    pub fn nearest(
-        &self,
-        bits_per_weight: f64,
-        layout: WeightLayout,
-        threads: u32,
-    ) -> Option<&ExpertCost> {
-        let distance = |cost: &&ExpertCost| (cost.bits_per_weight - bits_per_weight).abs();
-        let nearest = self.experts.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-        self.expert(&nearest.quantisation, layout, threads)
     }
 
     /// Rate of memory with the number of threads nearest to `threads`.
@@ -408,7 +360,7 @@ impl ExpertCost {
 
 /// Time at `tokens` from points with rising tokens: linear between them, at the last one's time
 /// per token beyond. 0 without points or tokens.
-pub fn between_points_us(points: &[Measured], tokens: f64) -> f64 {
+pub fn between_points_us(points: &[MeasuredPoint], tokens: f64) -> f64 {
     let Some(last) = points.last().filter(|_| tokens > 0.0) else { return 0.0 };
     let above = points.partition_point(|point| f64::from(point.tokens) < tokens);
     match (above.checked_sub(1).map(|i| points[i]), points.get(above)) {
@@ -418,24 +370,5 @@ pub fn between_points_us(points: &[Measured], tokens: f64) -> f64 {
             low.took_us + way * (high.took_us - low.took_us)
         }
         (_, None) => last.took_us * tokens / f64::from(last.tokens.max(1)),
-    }
-}
-
-impl DiskCost {
-    /// One read that is alone.
-    pub fn alone(&self) -> TransferCost {
-        TransferCost::new(self.latency_us, self.alone_gb_per_s)
-    }
-
-    /// One of many reads in flight: the disk is kept busy, so latency is hidden.
-    pub fn in_flight(&self) -> TransferCost {
-        TransferCost::new(0.0, self.gb_per_s)
-    }
-}
-
-impl LinkCost {
-    /// One copy.
-    pub fn transfer(&self) -> TransferCost {
-        TransferCost::new(self.latency_us, self.gb_per_s)
     }
 }

@@ -45,10 +45,8 @@ pub struct Efficiency {
 }
 
 impl Efficiency {
-    /// Peaks as they are: a bound, not an estimate.
-    pub const PEAK: Self = Self { compute: 1.0, bandwidth: 1.0 };
     /// What good kernels reach: half the arithmetic, three quarters of the bandwidth.
-    pub const USUAL: Self = Self { compute: 0.5, bandwidth: 0.75 };
+    pub const DEFAULT: Self = Self { compute: 0.5, bandwidth: 0.75 };
 }
 
 impl ComputeCost {
@@ -80,12 +78,13 @@ mod tests {
         let machine = motley_machine::find("a6000-xeon-5220r").unwrap();
         let shape = ExpertShape::new(4096, 14336, 4.5);
         assert_eq!(shape.bytes, 99_090_432);
-        let gpu = ComputeCost::derive(machine.device("gpu").unwrap(), &shape, Efficiency::PEAK);
+        let peak = Efficiency { compute: 1.0, bandwidth: 1.0 };
+        let gpu = ComputeCost::derive(machine.device("gpu").unwrap(), &shape, peak);
         assert!((gpu.floor_us - 99_090_432.0 / 768e3).abs() < 1e-9);
         assert!(gpu.us(1) == gpu.us(32), "one token and a block cost the same");
         let link = machine.link("cpu", "gpu").unwrap();
-        let copy = TransferCost::derive(link, Efficiency::PEAK).us(shape.bytes);
-        let cpu = ComputeCost::derive(machine.device("cpu").unwrap(), &shape, Efficiency::USUAL);
+        let copy = TransferCost::derive(link, peak).us(shape.bytes);
+        let cpu = ComputeCost::derive(machine.device("cpu").unwrap(), &shape, Efficiency::DEFAULT);
         assert!(copy > cpu.us(1) && cpu.us(1) > gpu.us(1), "the order of the hybrid regime");
     }
 }

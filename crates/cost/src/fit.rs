@@ -5,17 +5,15 @@ use serde::{Deserialize, Serialize};
 /// A fitted model and how well it fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit<M> {
-    /// The model.
     pub model: M,
     /// Its error over the samples it was fitted to.
     pub residuals: Residuals,
 }
 
-/// Error of a model over samples, in microseconds (or joules for energy).
+/// Error of a model over samples, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Residuals {
-    /// Number of samples.
     pub samples: usize,
     /// Root of the mean square of `measured - modelled`.
     pub rms: f64,
@@ -57,7 +55,6 @@ pub enum FitError {
     BadSample {
         /// Which sample, from 0.
         index: usize,
-        /// Its value.
         value: f64,
     },
 }

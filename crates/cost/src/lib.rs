@@ -14,6 +14,7 @@
 //! * [`nnls`]: the non-negative least squares under every fit.
 //! * [`fit`]: what a fit reports beside its model: residuals.
 //! * [`calibration`]: a measured machine as TOML: costs with their errors and where from.
+//! * [`statistics`]: medians and quantiles.
 #![forbid(unsafe_code)]
 
 pub mod calibration;
@@ -24,13 +25,14 @@ pub mod fit;
 pub mod nnls;
 pub mod parallel;
 pub mod power;
+pub mod statistics;
 pub mod time;
 pub mod transfer;
 
-pub use calibration::{Calibration, CalibrationError, ExpertCost, WeightLayout};
+pub use calibration::{CalibrationError, CalibrationFile, ExpertCost, WeightLayout};
 pub use compute::{ComputeCost, ComputeSample};
 pub use derive::{Efficiency, ExpertShape};
-pub use energy::{EnergyCost, EnergySample};
+pub use energy::EnergyCost;
 pub use fit::{Fit, FitError, Residuals};
 pub use parallel::TensorParallel;
 pub use power::PowerHeuristic;

@@ -7,7 +7,7 @@ use motley_machine::{CoreCluster, CoreRole, Power};
 /// for the three engines of the AECS paper's Table 4, measured as 8.7, 6.2 and 8.8 W.
 pub const CORE_W_PER_GHZ2: f64 = 0.136;
 /// Coefficients for a machine that states none.
-pub const USUAL_POWER: Power = Power { idle_core_factor: 0.3, static_w: 4.4, battery_mah: None };
+pub const DEFAULT_POWER: Power = Power { idle_core_factor: 0.3, static_w: 4.4, battery_mah: None };
 /// Capacity of an efficiency core beside a big one at the same frequency; a stand-in for the
 /// operating system's `cpu_capacity`, which descriptions do not carry.
 pub const EFFICIENCY_CAPACITY: f64 = 0.4;
@@ -30,7 +30,7 @@ pub struct PowerHeuristic {
 impl PowerHeuristic {
     /// From a machine's clusters and, where it has them, its coefficients.
     pub fn new(clusters: &[CoreCluster], power: Option<Power>) -> Self {
-        Self { clusters: clusters.to_vec(), power: power.unwrap_or(USUAL_POWER) }
+        Self { clusters: clusters.to_vec(), power: power.unwrap_or(DEFAULT_POWER) }
     }
 
     /// `h(I)` in watts; `selected` has the number of cores taken from each cluster.
@@ -77,6 +77,6 @@ mod tests {
         assert!(h([1, 1, 0, 0]) < h([1, 2, 0, 0]));
         assert!(h([1, 0, 1, 0]) < h([1, 1, 0, 0]));
         assert!(h([0, 2, 0, 0]) < h([1, 1, 0, 0]));
-        assert_eq!(h([0; 4]), USUAL_POWER.static_w);
+        assert_eq!(h([0; 4]), DEFAULT_POWER.static_w);
     }
 }

@@ -25,7 +25,6 @@ pub struct TransferCost {
 pub struct TransferSample {
     /// Bytes moved in one transfer.
     pub bytes: u64,
-    /// Time of the transfer.
     pub took_us: f64,
 }
 

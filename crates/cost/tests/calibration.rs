@@ -2,8 +2,8 @@
 //! scale to other shapes.
 
 use motley_cost::calibration::{
-    Calibration, CalibrationError, DeviceCost, DiskCost, ExpertCost, FORMAT_VERSION, LinkCost,
-    MAX_FILE_BYTES, Measured, MemoryRate, Provenance, WeightLayout,
+    CalibrationError, CalibrationFile, DeviceCost, DiskCost, ExpertCost, FORMAT_VERSION, LinkCost,
+    MAX_FILE_BYTES, MeasuredPoint, MemoryRate, Provenance, WeightLayout,
 };
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Residuals};
 
@@ -26,12 +26,12 @@ fn expert(quantisation: &str, bits: f64, layout: WeightLayout, threads: u32) -> 
         other_shape_points_relative: None,
         hidden: 2048,
         intermediate: 768,
-        measured: vec![Measured { tokens: 1, took_us: 140.0 }],
+        measured: vec![MeasuredPoint { tokens: 1, took_us: 140.0 }],
     }
 }
 
-fn small() -> Calibration {
-    Calibration {
+fn small() -> CalibrationFile {
+    CalibrationFile {
         version: FORMAT_VERSION,
         provenance: Provenance {
             date: "2026-01-31T12:00:00Z".into(),
@@ -81,7 +81,7 @@ fn small() -> Calibration {
 #[test]
 fn what_is_written_is_read_again() {
     let text = small().to_toml();
-    assert_eq!(Calibration::parse(&text, "x.toml").unwrap(), small());
+    assert_eq!(CalibrationFile::parse(&text, "x.toml").unwrap(), small());
     assert!(text.starts_with("motley_calibration = 1\n"), "{text}");
 }
 
@@ -95,10 +95,9 @@ fn the_nearest_measurement_is_found() {
     assert_eq!(f16.layout, WeightLayout::Plain, "the other layout rather than none");
     assert_eq!(small.expert("q5_K", WeightLayout::Plain, 4), None);
     let narrow = ExpertCost { hidden: 576, ..expert("q4_0", 4.5, WeightLayout::Plain, 1) };
-    let both = Calibration { experts: vec![small.experts[0].clone(), narrow], ..small.clone() };
+    let both = CalibrationFile { experts: vec![small.experts[0].clone(), narrow], ..small.clone() };
     let near = |width| both.expert_near("q4_0", WeightLayout::Plain, 1, width).unwrap().hidden;
     assert_eq!((near(576.0 * 768.0), near(4096.0 * 1536.0)), (576, 2048));
-    assert_eq!(small.nearest(5.5, WeightLayout::Plain, 4).unwrap().quantisation, "q4_0");
     assert_eq!((small.memory_gb_per_s(3), small.memory_gb_per_s(64)), (Some(30.0), Some(30.0)));
 }
 
@@ -126,15 +125,15 @@ fn costs_scale_to_other_shapes_and_back() {
 #[test]
 fn points_are_joined_and_scaled() {
     let points = [(1, 100.0), (4, 130.0), (8, 290.0)];
-    let measured = points.map(|(tokens, took_us)| Measured { tokens, took_us }).to_vec();
+    let measured = points.map(|(tokens, took_us)| MeasuredPoint { tokens, took_us }).to_vec();
     let cost = ExpertCost { measured, ..expert("q4_0", 4.5, WeightLayout::Plain, 1) };
     let same = ExpertShape::new(2048, 768, 4.5);
     let times = [0, 1, 2, 4, 6, 8, 16].map(|tokens| cost.points_us(&same, tokens));
     assert_eq!(times, [0.0, 100.0, 110.0, 130.0, 210.0, 290.0, 580.0]);
     assert_eq!(cost.points_us(&ExpertShape::new(4096, 768, 4.5), 4), 260.0);
     let mut unsorted = small();
-    unsorted.experts[0].measured = vec![Measured { tokens: 4, took_us: 1.0 }; 2];
-    let error = Calibration::parse(&unsorted.to_toml(), "x.toml").unwrap_err();
+    unsorted.experts[0].measured = vec![MeasuredPoint { tokens: 4, took_us: 1.0 }; 2];
+    let error = CalibrationFile::parse(&unsorted.to_toml(), "x.toml").unwrap_err();
     assert!(error.to_string().contains("rising"), "{error}");
 }
 
@@ -143,7 +142,7 @@ fn what_is_wrong_is_named() {
     let text = small().to_toml();
     let error = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        Calibration::parse(&text.replacen(from, to, 1), "x.toml").unwrap_err().to_string()
+        CalibrationFile::parse(&text.replacen(from, to, 1), "x.toml").unwrap_err().to_string()
     };
     let version = error("motley_calibration = 1", "motley_calibration = 9");
     assert!(version.contains("run motley calibrate again"), "{version}");
@@ -152,6 +151,6 @@ fn what_is_wrong_is_named() {
     let time = error("us_per_mb = 50.0", "us_per_mb = nan");
     assert!(time.contains("us_per_mb = NaN"), "{time}");
     assert!(error("launch_us = 2.0", "launch_ms = 2.0").contains("launch_ms"));
-    let long = Calibration::parse(&" ".repeat(MAX_FILE_BYTES + 1), "x").unwrap_err();
+    let long = CalibrationFile::parse(&" ".repeat(MAX_FILE_BYTES + 1), "x").unwrap_err();
     assert!(matches!(long, CalibrationError::TooLong { what: "bytes", .. }));
 }

@@ -20,7 +20,7 @@ use motley_ggml::{
     Pools, ReadCounts, Runtime, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
-use motley_model::{ModelError, ModelFiles, ModelSpec, Part, Role, Sizes};
+use motley_model::{ModelError, ModelFiles, ModelSpec, Role, Sizes, TensorPart};
 use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
@@ -405,7 +405,7 @@ fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> Streaming
         prefetch_slots: limits.prefetch_slots,
         loads_in_flight: limits.loads_in_flight,
         guesses_in_flight: limits.guesses_in_flight,
-        foreseen: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
+        predicted: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
     }
 }
 
@@ -431,7 +431,7 @@ fn weights(
 
 /// Expert matrices are read on demand; predictor layers are not run at all.
 fn left_on_disk(role: Role) -> bool {
-    matches!(role, Role::Routed { part: Part::Weight, .. } | Role::Predictor { .. })
+    matches!(role, Role::Routed { part: TensorPart::Weight, .. } | Role::Predictor { .. })
 }
 
 /// llama.cpp's AMX buffers take the two absorbed projections of latent attention

@@ -68,16 +68,20 @@ fn engine_and_simulator_build_one_scheduler_from_one_decision() {
     let ask = |asked: Asked| Asked { threads: Some(1), context_tokens: 256, ..asked };
     let all = decided(&spec, &ask(Asked::default()));
     let few = all.budget.smallest_bytes() + 9 * all.budget.slot_bytes;
-    let stand_in = || {
-        DevicesAsked::Named(vec![NamedDevice { name: "stand-in".into(), most_bytes: None }])
-    };
+    let stand_in =
+        || DevicesAsked::Named(vec![NamedDevice { name: "stand-in".into(), most_bytes: None }]);
     let rules = (Some(PolicyChoice::Lru), Some(PrefetchChoice::PreviousToken));
     let cases = [
         (Regime::OneMemory, Asked::default()),
         (Regime::BeyondRam, Asked { memory_bytes: Some(few), ..Asked::default() }),
         (
             Regime::BeyondRam,
-            Asked { memory_bytes: Some(few), policy: rules.0, prefetch: rules.1, ..Asked::default() },
+            Asked {
+                memory_bytes: Some(few),
+                policy: rules.0,
+                prefetch: rules.1,
+                ..Asked::default()
+            },
         ),
         (Regime::Hybrid, Asked { devices: stand_in(), ..Asked::default() }),
         (

@@ -3,16 +3,14 @@
 use serde::Serialize;
 
 use crate::gguf::GgmlType;
-use crate::role::{Matrix, Part};
+use crate::role::{Matrix, TensorPart};
 
 /// A range of one of the model's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct FileRange {
-    /// Index of the file.
     pub file: usize,
     /// Bytes from the file's start.
     pub offset: u64,
-    /// Bytes.
     pub len_bytes: u64,
 }
 
@@ -21,13 +19,9 @@ pub struct FileRange {
 pub struct ExpertTensor {
     /// Index in [`crate::ModelSpec::tensors`].
     pub tensor: usize,
-    /// Which matrix.
     pub matrix: Matrix,
-    /// Which part of it.
-    pub part: Part,
-    /// Element type.
+    pub part: TensorPart,
     pub ty: GgmlType,
-    /// Index of the file.
     pub file: usize,
     /// Where expert 0 begins in that file.
     pub base_offset: u64,
@@ -38,9 +32,7 @@ pub struct ExpertTensor {
 /// The routed experts of one layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerExperts {
-    /// Layer.
     pub layer: u32,
-    /// Experts in the layer.
     pub experts: u32,
     /// Experts a token uses (k).
     pub used: u32,
@@ -49,12 +41,6 @@ pub struct LayerExperts {
 }
 
 impl LayerExperts {
-    /// Where one part of one matrix of one expert lies; `None` if the layer has no such thing.
-    pub fn locate(&self, expert: u32, matrix: Matrix, part: Part) -> Option<FileRange> {
-        let tensor = self.tensors.iter().find(|t| t.matrix == matrix && t.part == part)?;
-        (expert < self.experts).then(|| tensor.range(expert))
-    }
-
     /// Every range of one expert; empty if there is no such expert.
     pub fn ranges(&self, expert: u32) -> impl Iterator<Item = (&ExpertTensor, FileRange)> {
         let tensors = if expert < self.experts { &self.tensors[..] } else { &[] };

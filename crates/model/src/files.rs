@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::gguf::{
-    GgufHeader, LayoutError, Limits, MetaValue, ReadError, VirtualLayout, rewrite_header,
+    GgufHeader, GgufLimits, LayoutError, MetaValue, ReadError, VirtualLayout, rewrite_header,
 };
 
 /// Most shards of one model; their number has five digits in the names, and real ones a few dozen.
@@ -17,39 +17,22 @@ pub const MAX_SHARDS: u64 = 4096;
 pub enum OpenError {
     /// The file does not exist.
     #[error("{}: no such file", path.display())]
-    NotFound {
-        /// The file.
-        path: PathBuf,
-    },
+    NotFound { path: PathBuf },
     /// The path is a directory.
     #[error("{}: this is a directory; name the .gguf file inside it", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
+    Directory { path: PathBuf },
     /// The file cannot be opened.
     #[error("{}: cannot be opened", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The header was refused.
     #[error("{}: cannot be used", path.display())]
-    Header {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: ReadError,
-    },
+    Header { path: PathBuf, source: ReadError },
     /// A shard of a split model whose name does not say which.
     #[error(
         "{}: is part {} of {count} but its name does not end in -{:05}-of-{count:05}.gguf; \
          give it its original name", path.display(), number.saturating_add(1), number.saturating_add(1)
     )]
     ShardName {
-        /// The file.
         path: PathBuf,
         /// `split.no`, from 0.
         number: u64,
@@ -75,7 +58,6 @@ pub enum OpenError {
          the parts of different models may be mixed", path.display(), number.saturating_add(1), expected.saturating_add(1)
     )]
     ShardMismatch {
-        /// The file.
         path: PathBuf,
         /// Its `split.no`.
         number: u64,
@@ -91,7 +73,6 @@ pub enum OpenError {
     TensorCount {
         /// The first file.
         path: PathBuf,
-        /// Tensors found.
         found: u64,
         /// `split.tensors.count`.
         expected: u64,
@@ -99,7 +80,6 @@ pub enum OpenError {
     /// More shards than [`MAX_SHARDS`].
     #[error("{}: {count} parts are more than the limit of {MAX_SHARDS}", path.display())]
     TooManyShards {
-        /// The file.
         path: PathBuf,
         /// `split.count`.
         count: u64,
@@ -109,7 +89,6 @@ pub enum OpenError {
 /// A model's files in order, headers validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFiles {
-    /// Path of every file.
     pub paths: Vec<PathBuf>,
     /// Header of every file; as many as paths, at least one.
     pub headers: Vec<GgufHeader>,
@@ -117,7 +96,7 @@ pub struct ModelFiles {
 
 impl ModelFiles {
     /// Opens `path`, and when it is any shard of a split model, all the others beside it.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, limits: &GgufLimits) -> Result<Self, OpenError> {
         let header = read_header(path, limits)?;
         let split = Split::of(&header);
         if split.count <= 1 {
@@ -167,7 +146,7 @@ fn number(header: &GgufHeader, key: &str) -> Option<u64> {
     header.metadata.get(key).and_then(MetaValue::as_u64)
 }
 
-fn read_header(path: &Path, limits: &Limits) -> Result<GgufHeader, OpenError> {
+fn read_header(path: &Path, limits: &GgufLimits) -> Result<GgufHeader, OpenError> {
     let io_error = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => OpenError::NotFound { path: path.to_owned() },
         io::ErrorKind::IsADirectory => OpenError::Directory { path: path.to_owned() },
@@ -181,7 +160,7 @@ fn read_header(path: &Path, limits: &Limits) -> Result<GgufHeader, OpenError> {
         .map_err(|source| OpenError::Header { path: path.to_owned(), source })
 }
 
-fn open_shards(path: &Path, split: Split, limits: &Limits) -> Result<ModelFiles, OpenError> {
+fn open_shards(path: &Path, split: Split, limits: &GgufLimits) -> Result<ModelFiles, OpenError> {
     let prefix = shard_prefix(path, split).ok_or_else(|| OpenError::ShardName {
         path: path.to_owned(),
         number: split.number,

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
+use crate::error::SpecError;
 use crate::gguf::{MetaValue, Metadata};
-use crate::spec::SpecError;
 
 /// Most layers a model may have (`LLAMA_MAX_LAYERS`).
 pub const MAX_LAYERS: u64 = 512;
@@ -123,7 +123,6 @@ pub struct Shape {
     pub context_tokens: u64,
     /// Number of tokens in the vocabulary, if named.
     pub vocabulary: Option<u64>,
-    /// Attention.
     pub attention: Attention,
 }
 

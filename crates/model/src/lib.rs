@@ -6,6 +6,7 @@
 //! Modules in reading order:
 //!
 //! * [`gguf`]: the container format: types, reader with limits, writer, virtual layout.
+//! * `error`: why a model could not be opened.
 //! * `files`: the files of a model, split ones too.
 //! * `role`: what each tensor is for, by its name.
 //! * `hparams`: the shape, from metadata.
@@ -14,10 +15,13 @@
 //! * `spec`: all of it together, [`ModelSpec`].
 //! * `sizes`: bytes by purpose.
 //! * `summary`: the model in brief, serialisable.
+//! * `bytes`: numbers of bytes, written for people.
 #![forbid(unsafe_code)]
 
 pub mod gguf;
 
+mod bytes;
+mod error;
 mod experts;
 mod files;
 mod hparams;
@@ -27,11 +31,13 @@ mod sizes;
 mod spec;
 mod summary;
 
+pub use bytes::format_bytes;
+pub use error::{ModelError, SpecError};
 pub use experts::{ExpertTensor, FileRange, LayerExperts};
 pub use files::{MAX_SHARDS, ModelFiles, OpenError};
 pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
-pub use role::{Matrix, Part, Role};
+pub use role::{Matrix, Role, TensorPart};
 pub use router::{Gating, Groups, Router};
 pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};
-pub use spec::{ModelError, ModelSpec, SharedExperts, SpecError, SpecTensor};
+pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};

@@ -19,8 +19,7 @@ pub enum Matrix {
 /// Which part of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// The matrix itself.
+pub enum TensorPart {
     Weight,
     /// A row added to its product (gpt-oss).
     Bias,
@@ -39,39 +38,17 @@ pub enum Role {
     /// The token embedding, of which a token reads one row unless it is the output matrix too.
     Embedding,
     /// One matrix of all routed experts of a layer; experts are its slowest dimension.
-    Routed {
-        /// Layer.
-        layer: u32,
-        /// Matrix.
-        matrix: Matrix,
-        /// Part of the matrix.
-        part: Part,
-    },
+    Routed { layer: u32, matrix: Matrix, part: TensorPart },
     /// Experts that every token uses, and their gate.
-    Shared {
-        /// Layer.
-        layer: u32,
-    },
+    Shared { layer: u32 },
     /// Router weights, biases and selection biases.
-    Router {
-        /// Layer.
-        layer: u32,
-    },
+    Router { layer: u32 },
     /// Chunk experts of GroveMoE (`_chexps`): routed by group, held with the dense weights.
-    Chunk {
-        /// Layer.
-        layer: u32,
-    },
+    Chunk { layer: u32 },
     /// A layer that predicts further tokens (`nextn`): not run in plain decoding.
-    Predictor {
-        /// Layer.
-        layer: u32,
-    },
+    Predictor { layer: u32 },
     /// One matrix of one expert, as files from before April 2024 hold them; not supported.
-    OldExpert {
-        /// Layer.
-        layer: u32,
-    },
+    OldExpert { layer: u32 },
 }
 
 impl Role {
@@ -101,10 +78,10 @@ impl Role {
 
     fn routed(layer: u32, matrix: Matrix, suffix: &str) -> Self {
         let part = match suffix {
-            "weight" => Part::Weight,
-            "bias" => Part::Bias,
-            "scale" => Part::Scale,
-            "input_scale" => Part::InputScale,
+            "weight" => TensorPart::Weight,
+            "bias" => TensorPart::Bias,
+            "scale" => TensorPart::Scale,
+            "input_scale" => TensorPart::InputScale,
             _ => return Self::Dense,
         };
         Self::Routed { layer, matrix, part }
@@ -137,11 +114,11 @@ mod tests {
             ("blk.0.attn_q.weight", Role::Dense),
             ("blk.0.ffn_gate.weight", Role::Dense),
             ("blk.0.ffn_norm_exps.weight", Role::Dense),
-            ("blk.3.ffn_gate_exps.weight", routed(3, Matrix::Gate, Part::Weight)),
-            ("blk.3.ffn_up_exps.bias", routed(3, Matrix::Up, Part::Bias)),
-            ("blk.3.ffn_down_exps.scale", routed(3, Matrix::Down, Part::Scale)),
-            ("blk.3.ffn_up_exps.input_scale", routed(3, Matrix::Up, Part::InputScale)),
-            ("blk.3.ffn_gate_up_exps.weight", routed(3, Matrix::GateUp, Part::Weight)),
+            ("blk.3.ffn_gate_exps.weight", routed(3, Matrix::Gate, TensorPart::Weight)),
+            ("blk.3.ffn_up_exps.bias", routed(3, Matrix::Up, TensorPart::Bias)),
+            ("blk.3.ffn_down_exps.scale", routed(3, Matrix::Down, TensorPart::Scale)),
+            ("blk.3.ffn_up_exps.input_scale", routed(3, Matrix::Up, TensorPart::InputScale)),
+            ("blk.3.ffn_gate_up_exps.weight", routed(3, Matrix::GateUp, TensorPart::Weight)),
             ("blk.3.ffn_up_exps.other", Role::Dense),
             ("blk.1.ffn_down_shexp.weight", Role::Shared { layer: 1 }),
             ("blk.1.ffn_gate_inp_shexp.weight", Role::Shared { layer: 1 }),

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
+use crate::error::SpecError;
 use crate::hparams::Keys;
-use crate::spec::SpecError;
 
 /// How router logits become scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -38,7 +38,6 @@ pub struct Router {
     pub gating: Gating,
     /// Whether the k weights are divided by their sum.
     pub normalised: bool,
-    /// Group limit, if any.
     pub groups: Option<Groups>,
     /// Factor on the weights, if not 1.
     pub weights_scale: Option<f64>,

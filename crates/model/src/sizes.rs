@@ -20,9 +20,7 @@ pub struct Sizes {
     pub total_bytes: u64,
     /// Needed by every token: everything but routed and shared experts and predictors.
     pub dense_bytes: u64,
-    /// Shared experts.
     pub shared_bytes: u64,
-    /// Routed experts.
     pub routed_bytes: u64,
     /// Predictor layers (`nextn`), not run in plain decoding.
     pub predictor_bytes: u64,
@@ -102,12 +100,9 @@ impl Sizes {
 /// One element type's share of a group of tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TypeShare {
-    /// Element type.
     #[serde(rename = "type")]
     pub ty: GgmlType,
-    /// Tensors of that type.
     pub tensors: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -116,9 +111,7 @@ pub struct TypeShare {
 pub struct Quantisation {
     /// Everything outside the experts.
     pub dense: Vec<TypeShare>,
-    /// Shared experts.
     pub shared: Vec<TypeShare>,
-    /// Routed experts.
     pub routed: Vec<TypeShare>,
 }
 

@@ -2,122 +2,26 @@
 //! Built from validated headers; opens files only through `files`.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
+use crate::error::{ModelError, SpecError};
 use crate::experts::{ExpertTensor, FileRange, LayerExperts};
-use crate::files::{ModelFiles, OpenError};
-use crate::gguf::{GgmlType, GgufHeader, Limits, MetaValue};
+use crate::files::ModelFiles;
+use crate::gguf::{GgmlType, GgufHeader, GgufLimits, MetaValue};
 use crate::hparams::{Keys, MAX_EXPERTS, Shape};
-use crate::role::{Matrix, Part, Role};
+use crate::role::{Matrix, Role, TensorPart};
 use crate::router::Router;
-
-/// Why headers do not describe a model Motley can work with.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpecError {
-    /// No header at all.
-    #[error("a model needs at least one file")]
-    Empty,
-    /// A metadata key that every model has.
-    #[error("metadata key {key:?} is missing; this may not be a language model")]
-    Missing {
-        /// The key.
-        key: String,
-    },
-    /// A key whose value is not a count (or, per layer, has too few of them).
-    #[error("metadata key {key:?} does not hold a count for every layer")]
-    NotACount {
-        /// The key.
-        key: String,
-    },
-    /// A count beyond what llama.cpp supports.
-    #[error("metadata key {key:?} is {value}, more than the limit of {limit}")]
-    TooLarge {
-        /// The key.
-        key: String,
-        /// The value found.
-        value: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// Each expert in a tensor of its own, as converters wrote until April 2024.
-    #[error(
-        "tensor {tensor:?} holds a single expert: the file is in the old format from before April \
-         2024; convert the model anew with a current convert_hf_to_gguf.py or download a newer file"
-    )]
-    OldFormat {
-        /// The first such tensor.
-        tensor: String,
-    },
-    /// The same tensor in two files of a split model.
-    #[error("tensor {tensor:?} appears twice; the parts of different models may be mixed")]
-    Duplicate {
-        /// The tensor.
-        tensor: String,
-    },
-    /// An expert tensor whose slowest dimension is not the number of experts.
-    #[error("tensor {tensor:?} of shape {dims:?} does not hold {experts} experts")]
-    ExpertShape {
-        /// The tensor.
-        tensor: String,
-        /// Its dimensions, fastest first.
-        dims: Vec<u64>,
-        /// `expert_count`.
-        experts: u32,
-    },
-    /// A number of experts used per token that cannot be.
-    #[error("layer {layer}: {used} experts per token of {experts}")]
-    Used {
-        /// The layer.
-        layer: u32,
-        /// Experts per token.
-        used: u64,
-        /// Experts in the layer.
-        experts: u32,
-    },
-    /// Groups that do not divide the experts.
-    #[error("{count} groups, {used} used, do not divide {experts} experts")]
-    Groups {
-        /// Experts in a layer.
-        experts: u32,
-        /// Groups.
-        count: u32,
-        /// Groups used per token.
-        used: u32,
-    },
-}
-
-/// Why a model could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModelError {
-    /// Its files were refused.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Its files are sound, its description is not.
-    #[error("{}: cannot be used", path.display())]
-    Spec {
-        /// The file asked for.
-        path: PathBuf,
-        /// Why.
-        source: SpecError,
-    },
-}
 
 /// One tensor with its place and purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecTensor {
-    /// Name.
     pub name: String,
     /// Dimensions, fastest first.
     pub dims: Vec<u64>,
-    /// Element type.
     pub ty: GgmlType,
-    /// Where its data lies.
     pub range: FileRange,
-    /// What it is for.
     pub role: Role,
 }
 
@@ -154,7 +58,6 @@ pub struct ModelSpec {
     pub used: u32,
     /// Width of one routed expert's network; 0 for a dense model.
     pub expert_width: u64,
-    /// Shared experts, if any.
     pub shared: Option<SharedExperts>,
     /// Layers without experts before the first that has them.
     pub leading_dense_layers: u32,
@@ -169,7 +72,7 @@ pub struct ModelSpec {
 impl ModelSpec {
     /// Opens a model: a single file or any shard of a split one.
     pub fn open(path: &Path) -> Result<(Self, ModelFiles), ModelError> {
-        let files = ModelFiles::open(path, &Limits::default())?;
+        let files = ModelFiles::open(path, &GgufLimits::default())?;
         let spec = Self::from_headers(&files.headers)
             .map_err(|source| ModelError::Spec { path: path.to_owned(), source })?;
         Ok((spec, files))
@@ -219,11 +122,6 @@ impl ModelSpec {
     /// Layers with routed experts, in order.
     pub fn expert_layers(&self) -> impl Iterator<Item = &LayerExperts> {
         self.layers.iter().flatten()
-    }
-
-    /// Where one matrix of one expert lies, in constant time.
-    pub fn locate(&self, layer: u32, expert: u32, matrix: Matrix) -> Option<FileRange> {
-        self.layer(layer)?.locate(expert, matrix, Part::Weight)
     }
 }
 
@@ -297,7 +195,7 @@ fn used_experts(keys: &Keys<'_>, layer: u32, experts: u32) -> Result<u32, SpecEr
 
 /// Width of a layer's experts: the input width of their down matrix.
 fn width(layer: &LayerExperts, tensors: &[SpecTensor]) -> u64 {
-    let down = |t: &&ExpertTensor| t.matrix == Matrix::Down && t.part == Part::Weight;
+    let down = |t: &&ExpertTensor| t.matrix == Matrix::Down && t.part == TensorPart::Weight;
     let tensor = layer.tensors.iter().find(down).map(|down| &tensors[down.tensor]);
     tensor.and_then(|tensor| tensor.dims.first().copied()).unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::files::ModelFiles;
 use crate::gguf::GgmlType;
 use crate::hparams::Shape;
-use crate::role::{Matrix, Part};
+use crate::role::{Matrix, TensorPart};
 use crate::router::Router;
 use crate::sizes::{Quantisation, Sizes};
 use crate::spec::{ModelSpec, SharedExperts};
@@ -16,37 +16,30 @@ use crate::spec::{ModelSpec, SharedExperts};
 /// One file of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileSummary {
-    /// Where it lies.
     pub path: PathBuf,
-    /// Its length.
     pub len_bytes: u64,
-    /// Tensors in it.
     pub tensors: usize,
 }
 
 /// The experts of one layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LayerSummary {
-    /// Layer.
     pub layer: u32,
     /// Experts a token uses.
     pub used: u32,
-    /// Bytes of one expert.
     pub expert_bytes: u64,
     /// Element type of each matrix.
     pub matrices: BTreeMap<Matrix, GgmlType>,
 }
 
-/// Everything `motley inspect` tells.
+/// Everything `motley inspect` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Version of this form.
     pub version: u32,
     /// llama.cpp's name of the architecture.
     pub architecture: String,
-    /// The model's own name.
     pub name: Option<String>,
-    /// Files.
     pub files: Vec<FileSummary>,
     /// Layers, widths, attention.
     pub shape: Shape,
@@ -58,15 +51,10 @@ pub struct Summary {
     pub expert_width: u64,
     /// Layers without experts before the first that has them.
     pub leading_dense_layers: u32,
-    /// Layers with experts.
     pub expert_layers: Vec<LayerSummary>,
-    /// Shared experts.
     pub shared: Option<SharedExperts>,
-    /// The router.
     pub router: Option<Router>,
-    /// Bytes and weights.
     pub sizes: Sizes,
-    /// Element types.
     pub quantisation: Quantisation,
 }
 
@@ -112,7 +100,7 @@ fn layer_summaries(spec: &ModelSpec) -> Vec<LayerSummary> {
             matrices: layer
                 .tensors
                 .iter()
-                .filter(|tensor| tensor.part == Part::Weight)
+                .filter(|tensor| tensor.part == TensorPart::Weight)
                 .map(|tensor| (tensor.matrix, tensor.ty))
                 .collect(),
         })

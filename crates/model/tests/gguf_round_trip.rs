@@ -4,9 +4,9 @@
 use std::io::Cursor;
 
 use motley_model::gguf::{
-    GgmlType, GgufHeader, GgufString, GgufWriter, Limits, MetaArray, MetaValue, Metadata, Piece,
-    ReadError, StringArray, TensorDesc, TensorProblem, VirtualLayout, WriteError, encode_header,
-    rewrite_header,
+    GgmlType, GgufHeader, GgufLimits, GgufString, GgufWriter, MetaArray, MetaValue, Metadata,
+    Piece, ReadError, StringArray, TensorDesc, TensorProblem, VirtualLayout, WriteError,
+    encode_header, rewrite_header,
 };
 use proptest::prelude::*;
 
@@ -89,7 +89,7 @@ fn tensor_data(tensor: &TensorDesc, seed: usize) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<GgufHeader, ReadError> {
-    GgufHeader::read(Cursor::new(bytes), &Limits::default())
+    GgufHeader::read(Cursor::new(bytes), &GgufLimits::default())
 }
 
 /// Reads the whole virtual file the way a stream would serve it.
@@ -205,8 +205,8 @@ fn limits_name_what_they_refuse() {
     let (mut metadata, tensors) = small();
     metadata.insert("list", vec![1u32; 100]);
     let bytes = write_file(&metadata, &tensors, 0);
-    let refused = |change: fn(&mut Limits)| {
-        let mut limits = Limits::default();
+    let refused = |change: fn(&mut GgufLimits)| {
+        let mut limits = GgufLimits::default();
         change(&mut limits);
         match GgufHeader::read(Cursor::new(&bytes), &limits) {
             Err(ReadError::Limit { what, value, limit, .. }) => (what, value, limit),

@@ -7,12 +7,20 @@ use std::fs;
 use common::{EXPERTS, HIDDEN, LAYERS, Synth, WIDTH};
 use motley_model::gguf::GgmlType::{self, F32, MXFP4, Q4_0, Q8_0};
 use motley_model::{
-    Gating, Groups, Matrix, ModelError, ModelSpec, OpenError, Part, Role, Sizes, SpecError, Summary,
+    ExpertTensor, FileRange, Gating, Groups, Matrix, ModelError, ModelSpec, OpenError, Role, Sizes,
+    SpecError, Summary, TensorPart,
 };
 use motley_testkit::fixtures::shared;
 
 fn spec(synth: &Synth) -> Result<ModelSpec, SpecError> {
     ModelSpec::from_headers(&[synth.header()])
+}
+
+/// Where one matrix of one expert lies, by its slice among the layer's ranges.
+fn locate(spec: &ModelSpec, layer: u32, expert: u32, matrix: Matrix) -> Option<FileRange> {
+    let mut ranges = spec.layer(layer)?.ranges(expert);
+    let found = ranges.find(|(tensor, _)| tensor.matrix == matrix)?;
+    Some(found.1)
 }
 
 const GATE_BYTES: u64 = HIDDEN / 32 * 18 * WIDTH;
@@ -28,15 +36,15 @@ fn experts_are_found_where_the_writer_put_them() {
     for layer in 1..LAYERS {
         for expert in 0..EXPERTS as u32 {
             for (matrix, len) in [(Matrix::Gate, GATE_BYTES), (Matrix::Down, DOWN_BYTES)] {
-                let range = spec.locate(layer, expert, matrix).unwrap();
+                let range = locate(&spec, layer, expert, matrix).unwrap();
                 let start = range.offset as usize;
                 let data = &bytes[start..start + range.len_bytes as usize];
                 let expected = (0..len).map(|at| (u64::from(expert) * len + at) as u8);
                 assert!(data.iter().copied().eq(expected), "{layer} {expert} {matrix:?}");
             }
         }
-        assert_eq!(spec.locate(layer, EXPERTS as u32, Matrix::Gate), None);
-        assert_eq!(spec.locate(layer, 0, Matrix::GateUp), None);
+        assert_eq!(locate(&spec, layer, EXPERTS as u32, Matrix::Gate), None);
+        assert_eq!(locate(&spec, layer, 0, Matrix::GateUp), None);
     }
 }
 
@@ -131,7 +139,10 @@ fn gpt_oss_has_biases_per_expert() {
     let spec = spec(&synth).unwrap();
     assert!(spec.router.as_ref().unwrap().logit_bias);
     let layer = spec.layer(0).unwrap();
-    assert_eq!(layer.locate(3, Matrix::Down, Part::Bias).unwrap().len_bytes, HIDDEN * 4);
+    let is_bias =
+        |tensor: &ExpertTensor| (tensor.matrix, tensor.part) == (Matrix::Down, TensorPart::Bias);
+    let bias = layer.ranges(3).find(|(tensor, _)| is_bias(tensor)).unwrap().1;
+    assert_eq!(bias.len_bytes, HIDDEN * 4);
     assert_eq!(layer.ranges(3).count(), 6);
     assert_eq!(layer.expert_bytes(), 3 * HIDDEN * WIDTH / 32 * 17 + (2 * WIDTH + HIDDEN) * 4);
     assert_eq!(layer.total_bytes(), Sizes::of(&spec).routed_bytes);
@@ -203,7 +214,7 @@ fn any_shard_opens_the_whole() {
         assert_eq!(Sizes::of(&split), Sizes::of(&whole));
         let layout = files.layout().unwrap();
         assert_eq!(layout.header[..], synth.bytes()[..layout.header.len()]);
-        let range = split.locate(2, 5, Matrix::Down).unwrap();
+        let range = locate(&split, 2, 5, Matrix::Down).unwrap();
         let bytes = fs::read(&files.paths[range.file]).unwrap();
         assert_eq!(bytes[range.offset as usize], (5 * DOWN_BYTES) as u8);
     }

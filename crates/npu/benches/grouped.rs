@@ -140,11 +140,11 @@ fn wait(time: Duration) {
 
 fn weights(shape: ExpertShape) -> ExpertWeights {
     let count = shape.hidden * shape.inner;
-    let made: Vec<f32> = (0..count).map(|n| (n % 97) as f32 / 970.0 - 0.05).collect();
+    let synthetic: Vec<f32> = (0..count).map(|n| (n % 97) as f32 / 970.0 - 0.05).collect();
     ExpertWeights {
-        gate: made.clone().into(),
-        up: made.clone().into(),
-        down: made.into(),
+        gate: synthetic.clone().into(),
+        up: synthetic.clone().into(),
+        down: synthetic.into(),
         biases: None,
     }
 }

@@ -1,11 +1,11 @@
-//! Compiled graphs on disk, named by the hash of everything they are made from: the
+//! Compiled graphs on disk, named by the hash of everything they depend on: the
 //! experts' bytes as the model's file has them, the shape, the provider and its options.
 //! Providers that keep compiled code themselves are given a folder of that name instead,
-//! because some of them tell graphs apart by structure only, not by weights.
+//! because some of them distinguish graphs by structure only, not by weights.
 //!
 //! ```text
 //! <key>.onnx     a graph, by ONNX Runtime's own kernels
-//! <key>.sha256   the hash of that file: a damaged one is made anew, never run
+//! <key>.sha256   the hash of that file: a damaged file is compiled again, never run
 //! <key>/         what another provider keeps
 //! <key>.N.part   being written by process N
 //! ```
@@ -22,7 +22,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Most bytes of all kept graphs, unless told otherwise.
+/// Default limit for the bytes of all kept graphs.
 pub const MAX_CACHE_BYTES: u64 = 16_000_000_000;
 /// Raised when the same inputs give another graph.
 const VERSION: u32 = 2;
@@ -72,7 +72,7 @@ pub struct GraphCache {
 }
 
 impl GraphCache {
-    /// The folder at `path`, made when it is not there; never more than `max_bytes` in it
+    /// The folder at `path`, created when it does not exist; never more than `max_bytes` in it
     /// but for the graph used last.
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         fs::create_dir_all(path)?;
@@ -84,7 +84,7 @@ impl GraphCache {
         self.folder.join(key.name()).with_extension("onnx")
     }
 
-    /// The folder a provider keeps the graph of `key` in; made when it is not there.
+    /// The folder a provider keeps the graph of `key` in; created when it does not exist.
     pub(crate) fn provider_folder(&self, key: &GraphKey) -> Option<PathBuf> {
         let folder = self.folder.join(key.name());
         fs::create_dir_all(&folder).ok().map(|()| folder)
@@ -108,7 +108,7 @@ impl GraphCache {
     }
 
     /// Gives the graph written at `unfinished` its place. Without it the next start compiles
-    /// again, so a failure here is none of the graph's.
+    /// again, so a failure here is not an error of the graph.
     pub(crate) fn keep(&self, unfinished: &Path, path: &Path) {
         let kept = hash_of(unfinished)
             .and_then(|hash| fs::write(path.with_extension("sha256"), hash))
@@ -134,7 +134,7 @@ impl GraphCache {
         }
     }
 
-    /// What is there, graph by graph. Files of other names are nobody's here.
+    /// What is there, graph by graph. Files of other names are ignored.
     fn kept(&self) -> io::Result<Vec<Kept>> {
         let mut graphs: HashMap<String, Kept> = HashMap::new();
         for entry in fs::read_dir(&self.folder)?.flatten() {

@@ -12,7 +12,7 @@ use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
 use std::path::Path;
 
-/// Why a graph could not be made or run.
+/// Why a graph could not be compiled or run.
 #[derive(Debug, thiserror::Error)]
 pub enum GraphError {
     /// These experts cannot be one.
@@ -23,7 +23,6 @@ pub enum GraphError {
     Weights {
         /// Place in the graph.
         index: usize,
-        /// Experts given.
         experts: usize,
     },
     /// ONNX Runtime or the provider refused.
@@ -31,19 +30,15 @@ pub enum GraphError {
     Runtime {
         /// What was tried.
         doing: &'static str,
-        /// The provider.
         provider: &'static str,
-        /// Its words.
         reason: String,
     },
 }
 
-/// Everything but the weights that a graph is made from.
+/// Everything but the weights that a graph depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Recipe<'a> {
-    /// Its shape.
     pub spec: &'a GraphSpec,
-    /// Who compiles it.
     pub config: &'a ProviderConfig,
     /// What the device allows.
     pub limits: &'a GraphLimits,
@@ -68,7 +63,7 @@ impl Graph {
         Self::build(runtime, recipe, experts, None)
     }
 
-    /// As [`Graph::compile`], from `cache` when it is there; `experts` is asked only when
+    /// As [`Graph::compile`], from `cache` when it is there; `experts` is called only when
     /// it is not.
     pub fn cached<E: From<GraphError>>(
         runtime: &Runtime,
@@ -79,7 +74,7 @@ impl Graph {
         check(&recipe)?;
         let path = cache.path(key);
         let opened = cache.is_whole(&path).then(|| Self::open(runtime, recipe, &path));
-        // A file that does not open is made anew: the cache may lose, never mislead.
+        // A file that does not open is compiled again: the cache may lose, never mislead.
         if let Some(Ok(graph)) = opened {
             return Ok(graph);
         }
@@ -149,7 +144,7 @@ impl Graph {
     /// hold nothing useful there.
     ///
     /// # Panics
-    /// When `rows` were made for another spec.
+    /// When `rows` are of another spec.
     pub fn run(&mut self, rows: &GroupRows, output: &mut Vec<f32>) -> Result<(), GraphError> {
         let shape = [self.spec.rows(), self.spec.shape.hidden];
         assert_eq!(rows.input().len(), shape[0] * shape[1], "rows of another graph");

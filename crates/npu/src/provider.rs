@@ -6,7 +6,7 @@ use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderD
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Who compiles and runs a graph.
+/// The library that compiles and runs a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     /// ONNX Runtime's own kernels, everywhere.
@@ -42,7 +42,7 @@ impl Provider {
         matches!(self, Self::Cpu | Self::OpenVino)
     }
 
-    /// The part of the machine it means when no device is named.
+    /// The part of the machine that is used when no device is named.
     pub fn default_device(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
@@ -66,7 +66,6 @@ impl FromStr for Provider {
 /// How graphs are compiled and run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// Who.
     pub provider: Provider,
     /// Part of the machine in the provider's own words; `None` takes
     /// [`Provider::default_device`].
@@ -130,7 +129,7 @@ impl ProviderConfig {
             Provider::VitisAi => Some("cache_dir"),
             Provider::Cpu | Provider::Qnn => None,
         };
-        // Unless told, AMD's compiler keeps its work in memory.
+        // By default AMD's compiler keeps its work in memory.
         if self.provider == Provider::VitisAi && cache.is_some() {
             options.push(("enable_cache_file_io_in_mem", "0".into()));
         }

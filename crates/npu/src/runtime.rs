@@ -8,20 +8,15 @@ use std::sync::OnceLock;
 /// Names the library's file; set by users and by `ort` itself.
 pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// Why there is no ONNX Runtime.
+/// Why ONNX Runtime could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
-    /// Nobody said where it is.
-    #[error("ONNX Runtime was not named: set {LIBRARY_VARIABLE} to its library file")]
+    /// Neither a path nor the variable was given.
+    #[error("the path of ONNX Runtime is unknown: set {LIBRARY_VARIABLE} to its library file")]
     NotNamed,
     /// The file is not a library this program can use.
     #[error("{}: {reason}", path.display())]
-    Load {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Load { path: PathBuf, reason: String },
 }
 
 /// Proof that ONNX Runtime is loaded; cheap to clone.
@@ -32,7 +27,7 @@ pub struct Runtime {
 
 impl Runtime {
     /// Loads the library at `path`, or the one `ORT_DYLIB_PATH` names. A process has one:
-    /// later calls give the first again.
+    /// later calls return the first again.
     pub fn load(path: Option<&Path>) -> Result<Self, RuntimeError> {
         static LOADED: OnceLock<Result<Runtime, RuntimeError>> = OnceLock::new();
         let named = path

@@ -9,7 +9,7 @@
 pub const MULTIPLE: usize = 16;
 /// Weights that share a scale in a four-bit graph; its widths are multiples of this.
 pub const BLOCK: usize = 32;
-/// Largest graph unless told otherwise: devices refuse or fall back above (N4).
+/// Default limit of a graph: devices refuse or fall back above it (N4).
 pub const MAX_GRAPH_BYTES: u64 = 1_000_000_000;
 
 /// Widths of one expert.
@@ -41,7 +41,7 @@ pub enum Activation {
 pub enum Precision {
     /// As the reference.
     F32,
-    /// What NPUs are made for; half the bytes.
+    /// The native precision of NPUs; half the bytes.
     F16,
     /// Weights of four bits in blocks of 32 with one scale, GGUF's Q4_0 as it is; rows are
     /// f32. A sixth of the bytes, where the provider takes such products.
@@ -114,38 +114,27 @@ impl Default for GraphLimits {
 pub enum Refused {
     /// A graph of nothing.
     #[error("a graph of {experts} experts with {capacity} rows computes nothing")]
-    Empty {
-        /// Experts wanted.
-        experts: usize,
-        /// Rows wanted.
-        capacity: usize,
-    },
+    Empty { experts: usize, capacity: usize },
     /// A size is not a multiple of [`MULTIPLE`] or [`BLOCK`].
     #[error("{what} of {size} is not a multiple of {of}")]
     Multiple {
-        /// Which size.
         what: &'static str,
-        /// Its value.
         size: usize,
         /// What it should be a multiple of.
         of: usize,
     },
     /// Four-bit products are not known to run there.
     #[error("four-bit products are not known to run on {provider}; use f16")]
-    FourBits {
-        /// The provider.
-        provider: &'static str,
-    },
-    /// Heavier than the device takes.
+    FourBits { provider: &'static str },
+    /// More bytes than the device takes.
     #[error("a graph of {bytes} bytes is above the limit of {limit_bytes}; group fewer experts")]
     TooLarge {
         /// Bytes of its weights.
         bytes: u64,
-        /// The limit.
         limit_bytes: u64,
     },
     /// An operation no graph here expresses.
-    #[error("{0}, which no static graph expresses yet")]
+    #[error("{0}, which static graphs do not support yet")]
     Operation(String),
 }
 

@@ -40,13 +40,13 @@ fn config(precision: Precision) -> ProviderConfig {
 }
 
 /// Numbers between -1 and 1 that repeat for a seed.
-fn made(seed: usize, count: usize) -> Vec<f32> {
+fn synthetic(seed: usize, count: usize) -> Vec<f32> {
     (0..count).map(|n| ((n * 7919 + seed * 104_729) % 2003) as f32 / 1001.5 - 1.0).collect()
 }
 
 fn expert(seed: usize, biased: bool) -> ExpertWeights {
     let ExpertShape { hidden, inner } = SHAPE;
-    let scaled = |seed, count| made(seed, count).iter().map(|x| x / 8.0).collect::<Vec<_>>();
+    let scaled = |seed, count| synthetic(seed, count).iter().map(|x| x / 8.0).collect::<Vec<_>>();
     ExpertWeights {
         gate: scaled(seed, hidden * inner).into(),
         up: scaled(seed + 1, hidden * inner).into(),
@@ -120,11 +120,11 @@ fn plain(weights: &ExpertWeights, activation: Activation, row: &[f32]) -> Vec<f6
 /// Runs `spec` with an uneven number of rows per expert and compares every valid row.
 fn check(spec: &GraphSpec, within: f64) {
     let Some(runtime) = runtime() else { return };
-    let made = |seed| match spec.precision {
+    let synthetic = |seed| match spec.precision {
         Precision::Q4 => in_blocks(expert(seed * 10, spec.biased)),
         Precision::F32 | Precision::F16 => expert(seed * 10, spec.biased),
     };
-    let experts: Vec<_> = (0..spec.experts).map(made).collect();
+    let experts: Vec<_> = (0..spec.experts).map(synthetic).collect();
     let config = config(spec.precision);
     let limits = GraphLimits::default();
     let recipe = Recipe { spec, config: &config, limits: &limits };
@@ -137,7 +137,7 @@ fn check(spec: &GraphSpec, within: f64) {
         let mut expected = Vec::new();
         for (at, weights) in experts.iter().enumerate() {
             for n in 0..(at * 5 + round) % (spec.capacity + 1) {
-                let row = self::made(1000 * round + 100 * at + n, SHAPE.hidden);
+                let row = self::synthetic(1000 * round + 100 * at + n, SHAPE.hidden);
                 let place = rows.push(at, &row).expect("there is room");
                 expected.push((place, plain(weights, spec.activation, &row)));
             }
@@ -200,7 +200,7 @@ fn a_kept_graph_gives_the_same_and_asks_for_no_weights() {
     let key = GraphKey::new(&SPEC, &config);
     let weights = || Ok((0..4).map(|seed| expert(seed, false)).collect());
     let mut rows = GroupRows::new(&SPEC);
-    rows.push(2, &made(5, SHAPE.hidden)).unwrap();
+    rows.push(2, &synthetic(5, SHAPE.hidden)).unwrap();
     let [mut first, mut second] = [Vec::new(), Vec::new()];
     let place = (&cache, &key);
     let graph: Result<_, GraphError> = Graph::cached(&runtime, recipe, place, weights);
@@ -210,7 +210,7 @@ fn a_kept_graph_gives_the_same_and_asks_for_no_weights() {
     let graph: Result<_, GraphError> = Graph::cached(&runtime, recipe, place, never);
     graph.unwrap().run(&rows, &mut second).unwrap();
     assert_eq!(first, second);
-    // A damaged file is made anew: one that is no graph, one cut short, and one that still
+    // A damaged file is compiled again: one that is not a graph, one cut short, and one that still
     // is a graph, of other weights.
     let whole = std::fs::read(cache.path(&key)).unwrap();
     let mut other = whole.clone();

@@ -1,7 +1,7 @@
 //! The costs a plan is made with: measured on the machine, or derived from its description.
 //! Numbers and their provenance; measuring is a driver's work.
 
-use motley_cost::calibration::{Measured, between_points_us};
+use motley_cost::calibration::{MeasuredPoint, between_points_us};
 use motley_cost::{ComputeCost, Efficiency, TransferCost};
 use motley_machine::{Device, DeviceKind, Link, Machine};
 use motley_model::gguf::GgmlType;
@@ -63,7 +63,7 @@ pub struct KernelRate {
     pub many_tokens_gflop_per_s: f64,
     /// Time of 10⁶ weights by tokens, where it was measured: the two rates above miss the middle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub points: Vec<Measured>,
+    pub points: Vec<MeasuredPoint>,
 }
 
 impl KernelRate {
@@ -160,7 +160,7 @@ impl UnitRates {
     }
 
     fn derive(device: &Device) -> Self {
-        let reached = Efficiency::USUAL;
+        let reached = Efficiency::DEFAULT;
         let gb_per_s = device.bandwidth_gb_per_s * reached.bandwidth;
         Self {
             pass_us: 10.0 * device.launch_us,
@@ -206,7 +206,7 @@ impl Calibration {
             cpu: UnitRates::derive(cpu),
             gpu: gpu.map(UnitRates::derive),
             disk: from_disk.map(|link| rate(link, 1.0)),
-            link: to_gpu.map(|link| rate(link, Efficiency::USUAL.bandwidth)),
+            link: to_gpu.map(|link| rate(link, Efficiency::DEFAULT.bandwidth)),
             by_cores: Vec::new(),
         })
     }

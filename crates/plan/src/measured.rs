@@ -3,7 +3,7 @@
 
 use motley_cost::ExpertShape;
 use motley_cost::calibration::{
-    Calibration as Table, DeviceCost, ExpertCost, LinkCost, Measured, WeightLayout,
+    CalibrationFile as Table, DeviceCost, ExpertCost, LinkCost, MeasuredPoint, WeightLayout,
 };
 
 use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate, UnitRates};
@@ -81,7 +81,7 @@ fn kernel(cost: &ExpertCost) -> Option<KernelRate> {
     let reached = last.map(|p| f64::from(p.tokens) * shape.flop_per_token() / p.took_us * 1e-3);
     let many = slope.or(reached)?;
     let millions = 3.0 * f64::from(cost.hidden) * f64::from(cost.intermediate) / 1e6;
-    let point = |p: &Measured| Measured { took_us: p.took_us / millions.max(1e-9), ..*p };
+    let point = |p: &MeasuredPoint| MeasuredPoint { took_us: p.took_us / millions.max(1e-9), ..*p };
     (one_us > 0.0 && many > 0.0).then(|| KernelRate {
         quantisation: cost.quantisation.clone(),
         one_token_gb_per_s: shape.bytes as f64 / (one_us * 1e3),
@@ -110,7 +110,7 @@ mod tests {
             other_shape_points_relative: None,
             hidden: 2048,
             intermediate: 768,
-            measured: vec![Measured { tokens: 1, took_us: us_per_mb * 2.654208 }],
+            measured: vec![MeasuredPoint { tokens: 1, took_us: us_per_mb * 2.654208 }],
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{Matrix, ModelSpec, Part, Role, Sizes};
+use motley_model::{Matrix, ModelSpec, Role, Sizes, TensorPart};
 
 use crate::budget::{Budget, SessionShape};
 use crate::demand::Demand;
@@ -152,7 +152,7 @@ fn slot_bytes(spec: &ModelSpec) -> u64 {
     let mut largest: BTreeMap<Matrix, u64> = BTreeMap::new();
     let tensors = spec.expert_layers().flat_map(|layer| &layer.tensors);
     // Biases and scales are dense weights to llama.cpp.
-    for tensor in tensors.filter(|tensor| tensor.part == Part::Weight) {
+    for tensor in tensors.filter(|tensor| tensor.part == TensorPart::Weight) {
         let bytes = largest.entry(tensor.matrix).or_insert(0);
         *bytes = tensor.stride_bytes.max(*bytes);
     }

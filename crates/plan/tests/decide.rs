@@ -3,9 +3,7 @@
 
 mod support;
 
-use motley_cost::calibration::{
-    Calibration as CalibrationTable, FORMAT_VERSION, MemoryRate, Provenance,
-};
+use motley_cost::calibration::{CalibrationFile, FORMAT_VERSION, MemoryRate, Provenance};
 use motley_machine::Machine;
 use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
 use motley_plan::decide::facts::{described_gpus, described_memory};
@@ -28,7 +26,7 @@ const CPU_ONLY: &str = "two-core-24gb";
 struct World {
     model: ModelNeeds,
     machine: Machine,
-    measured: Option<CalibrationTable>,
+    measured: Option<CalibrationFile>,
     gpus: Vec<GpuFact>,
     memory: Option<MachineMemory>,
     tuned: Option<ThreadSets>,
@@ -216,8 +214,8 @@ fn tuned_threads_are_used_unless_others_are_asked_for() {
 }
 
 /// A table in which only memory was measured, by cores.
-fn measured(machine: &Machine, rates: &[(u32, f64)]) -> CalibrationTable {
-    CalibrationTable {
+fn measured(machine: &Machine, rates: &[(u32, f64)]) -> CalibrationFile {
+    CalibrationFile {
         version: FORMAT_VERSION,
         provenance: Provenance {
             date: "2026-01-31T12:00:00Z".into(),

@@ -12,7 +12,7 @@ pub struct ProfileBuilder {
     header: TraceHeader,
     layers: Vec<LayerCounts>,
     reuse: ReuseBuilder,
-    /// Tokens of each layer, prefill and decode; the busiest layer tells how many there were.
+    /// Tokens of each layer, prefill and decode; the busiest layer has as many as there were.
     tokens: Vec<[u64; 2]>,
     unique: Vec<u16>,
 }

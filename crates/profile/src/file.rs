@@ -8,10 +8,10 @@
 //!
 //! Rank and imbalance are not stored: they follow from the counts.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 
+use motley_trace::line_file::{FileHeader, LineFileError, LineReader, write_record};
 use motley_trace::record::{MAX_EXPERTS, MAX_EXPERTS_PER_TOKEN, MAX_LAYERS, MAX_MODEL_NAME_BYTES};
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::profile::{FORMAT_VERSION, LayerCounts, Profile, ProfileHeader};
@@ -24,89 +24,40 @@ pub const MAX_COUNT: u64 = 1 << 48;
 /// Most texts and most comparisons a header may name.
 pub const MAX_NAMES: usize = 64;
 
-/// Why a profile could not be read. `line` counts from 1.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ProfileError {
-    /// The reader failed.
-    #[error("line {line}: cannot be read")]
-    Io {
-        /// Line being read.
-        line: u64,
-        /// The failure.
-        source: io::Error,
-    },
-    /// A line beyond [`MAX_LINE_BYTES`].
-    #[error("line {line} is longer than {MAX_LINE_BYTES} bytes")]
-    LineTooLong {
-        /// The line.
-        line: u64,
-    },
-    /// The file ends before its last layer, or before anything.
-    #[error("the file ends at line {line}; a profile has a header and one line per layer")]
-    Truncated {
-        /// The first line missing.
-        line: u64,
-    },
-    /// A line that is not the JSON expected.
-    #[error("line {line}: not the record expected: {source}")]
-    Json {
-        /// The line.
-        line: u64,
-        /// What the parser says.
-        source: serde_json::Error,
-    },
-    /// A line that parses but is not valid.
-    #[error("line {line}: {problem}")]
-    Invalid {
-        /// The line.
-        line: u64,
-        /// What is wrong with it.
-        problem: Problem,
-    },
-}
+/// Why a profile could not be read.
+pub type ProfileError = LineFileError<ProfileProblem>;
 
 /// What is wrong with a line, without where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Problem {
-    /// A version this crate does not know.
-    #[error("format version {found} is not {FORMAT_VERSION}; calibrate the model anew")]
-    Version {
-        /// The version named.
-        found: u32,
-    },
+pub enum ProfileProblem {
     /// A number or length outside its limits.
     #[error("field `{field}` is {found}, the limit is {limit}")]
     Range {
-        /// The field, as in the file.
         field: &'static str,
-        /// The number found.
         found: u64,
         /// The largest allowed (or the only one).
         limit: u64,
     },
-    /// A time or factor of `passes` that is none.
+    /// A time or factor of `passes` that is not above zero.
     #[error("field `passes` has a number that is not above zero")]
     Cost,
     /// Shares outside 0 to 1, or sizes that do not rise.
     #[error("field `{field}` has a share that is not between 0 and 1, or out of order")]
-    Share {
-        /// The field, as in the file.
-        field: &'static str,
-    },
+    Share { field: &'static str },
 }
 
 impl Profile {
     /// Reads and checks a whole profile.
     pub fn read(reader: impl BufRead) -> Result<Self, ProfileError> {
-        let mut lines = Lines { reader, text: Vec::new(), line: 0 };
-        let header: ProfileHeader = lines.next_json()?;
-        lines.check(check_header(&header))?;
+        let mut lines = LineReader::new(reader, "profile", MAX_LINE_BYTES);
+        let header: ProfileHeader = lines.header()?;
+        check_header(&header).map_err(|problem| lines.invalid(problem))?;
         let mut layers = Vec::with_capacity(usize::from(header.layers));
         for layer in 0..header.layers {
-            let counts: LayerCounts = lines.next_json()?;
-            lines.check(check_layer(&counts, layer, header.experts))?;
+            let counts: LayerCounts = lines.record()?;
+            check_layer(&counts, layer, header.experts)
+                .map_err(|problem| lines.invalid(problem))?;
             layers.push(counts);
         }
         Ok(Self { header, layers })
@@ -114,20 +65,22 @@ impl Profile {
 
     /// Writes the profile; what this writes, [`Profile::read`] accepts if the profile is valid.
     pub fn write(&self, mut writer: impl Write) -> io::Result<()> {
-        serde_json::to_writer(&mut writer, &self.header)?;
-        writer.write_all(b"\n")?;
-        for layer in &self.layers {
-            serde_json::to_writer(&mut writer, layer)?;
-            writer.write_all(b"\n")?;
-        }
+        write_record(&mut writer, &self.header)?;
+        self.layers.iter().try_for_each(|layer| write_record(&mut writer, layer))?;
         writer.flush()
     }
 }
 
-fn check_header(header: &ProfileHeader) -> Result<(), Problem> {
-    if header.version != FORMAT_VERSION {
-        return Err(Problem::Version { found: header.version });
+impl FileHeader for ProfileHeader {
+    const VERSION: u32 = FORMAT_VERSION;
+    const OTHER_VERSION: &'static str = "calibrate the model again";
+
+    fn version(&self) -> u32 {
+        self.version
     }
+}
+
+fn check_header(header: &ProfileHeader) -> Result<(), ProfileProblem> {
     within("layers", u64::from(header.layers), 1, u64::from(MAX_LAYERS))?;
     within("experts", u64::from(header.experts), 1, u64::from(MAX_EXPERTS))?;
     let most = MAX_EXPERTS_PER_TOKEN.min(header.experts);
@@ -146,7 +99,7 @@ fn check_header(header: &ProfileHeader) -> Result<(), Problem> {
     if let Some(costs) = &header.passes {
         within("name", costs.cpu.len() as u64, 0, MAX_MODEL_NAME_BYTES as u64)?;
         if !costs.is_sound() {
-            return Err(Problem::Cost);
+            return Err(ProfileProblem::Cost);
         }
     }
     within("held", header.held.len() as u64, 0, MAX_NAMES as u64)?;
@@ -156,12 +109,12 @@ fn check_header(header: &ProfileHeader) -> Result<(), Problem> {
     shares("overlaps", header.overlaps.iter().flat_map(|overlap| [overlap.mean, overlap.median]))
 }
 
-fn shares(field: &'static str, mut found: impl Iterator<Item = f64>) -> Result<(), Problem> {
+fn shares(field: &'static str, mut found: impl Iterator<Item = f64>) -> Result<(), ProfileProblem> {
     let inside = found.all(|share| (0.0..=1.0).contains(&share));
-    if inside { Ok(()) } else { Err(Problem::Share { field }) }
+    if inside { Ok(()) } else { Err(ProfileProblem::Share { field }) }
 }
 
-fn check_layer(layer: &LayerCounts, expected: u16, experts: u16) -> Result<(), Problem> {
+fn check_layer(layer: &LayerCounts, expected: u16, experts: u16) -> Result<(), ProfileProblem> {
     let expected = u64::from(expected);
     within("l", u64::from(layer.layer), expected, expected)?;
     for (field, found) in [("p", &layer.prefill), ("d", &layer.decode)] {
@@ -171,42 +124,14 @@ fn check_layer(layer: &LayerCounts, expected: u16, experts: u16) -> Result<(), P
     Ok(())
 }
 
-fn within(field: &'static str, found: u64, least: u64, limit: u64) -> Result<(), Problem> {
+fn within(field: &'static str, found: u64, least: u64, limit: u64) -> Result<(), ProfileProblem> {
     if (least..=limit).contains(&found) {
         Ok(())
     } else {
-        Err(Problem::Range { field, found, limit })
+        Err(ProfileProblem::Range { field, found, limit })
     }
 }
 
-fn counts(field: &'static str, counts: &[u64]) -> Result<(), Problem> {
+fn counts(field: &'static str, counts: &[u64]) -> Result<(), ProfileProblem> {
     counts.iter().try_for_each(|count| within(field, *count, 0, MAX_COUNT))
-}
-
-struct Lines<R> {
-    reader: R,
-    text: Vec<u8>,
-    line: u64,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn next_json<T: DeserializeOwned>(&mut self) -> Result<T, ProfileError> {
-        self.line += 1;
-        let line = self.line;
-        self.text.clear();
-        let mut bounded = self.reader.by_ref().take(MAX_LINE_BYTES as u64 + 1);
-        let read = bounded
-            .read_until(b'\n', &mut self.text)
-            .map_err(|source| ProfileError::Io { line, source })?;
-        match read {
-            0 => Err(ProfileError::Truncated { line }),
-            read if read > MAX_LINE_BYTES => Err(ProfileError::LineTooLong { line }),
-            _ => serde_json::from_slice(&self.text)
-                .map_err(|source| ProfileError::Json { line, source }),
-        }
-    }
-
-    fn check(&self, found: Result<(), Problem>) -> Result<(), ProfileError> {
-        found.map_err(|problem| ProfileError::Invalid { line: self.line, problem })
-    }
 }

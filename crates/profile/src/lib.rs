@@ -19,8 +19,8 @@ pub mod profile;
 pub mod reuse;
 
 pub use builder::ProfileBuilder;
-pub use file::{Problem, ProfileError};
-pub use overlap::{OtherShape, Overlap, overlap_at};
+pub use file::{ProfileError, ProfileProblem};
+pub use overlap::{OtherShape, overlap_at};
 pub use passes::{PassCosts, PhaseCosts, PhasesCosts};
-pub use profile::{Held, LayerCounts, Origin, Profile, ProfileHeader};
+pub use profile::{Held, LayerCounts, Origin, Overlap, Profile, ProfileHeader};
 pub use reuse::Reuse;

@@ -1,25 +1,8 @@
 //! Overlap@K: how far two profiles agree on the busiest experts (N1). Compares; judges nothing.
 
 use motley_trace::Phase;
-use serde::{Deserialize, Serialize};
 
-use crate::profile::{Profile, rank};
-
-/// Agreement with one other text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Overlap {
-    /// Name of the other text.
-    pub against: String,
-    /// Prefill or decode.
-    pub phase: Phase,
-    /// How many of the busiest experts are compared.
-    pub k: u16,
-    /// Mean over the layers of `|top-K ∩ top-K'| / K`.
-    pub mean: f64,
-    /// Median over the layers.
-    pub median: f64,
-}
+use crate::profile::{Overlap, Profile, rank};
 
 /// Two profiles of different shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,9 +11,9 @@ pub struct Overlap {
     ours.0, ours.1, theirs.0, theirs.1
 )]
 pub struct OtherShape {
-    /// Layers and experts of the one.
+    /// Layers and experts.
     pub ours: (u16, u16),
-    /// Layers and experts of the other.
+    /// Layers and experts.
     pub theirs: (u16, u16),
 }
 

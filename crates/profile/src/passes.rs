@@ -1,4 +1,4 @@
-//! What passes of a model cost on one machine. A run knows what no sum over kernels tells:
+//! What passes of a model cost on one machine. A run knows what a sum over kernels does not include:
 //! barriers, small operations, attention, and cores that share their memory with the disk.
 
 use motley_trace::{Phase, PhaseRecord};
@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PassCosts {
-    /// The processor.
     pub cpu: String,
-    /// Threads that computed.
     pub threads: u32,
     /// With everything in memory, rearranged for the processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,9 +22,7 @@ pub struct PassCosts {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhasesCosts {
-    /// Prompts.
     pub prefill: PhaseCosts,
-    /// Single tokens.
     pub decode: PhaseCosts,
 }
 
@@ -43,9 +39,9 @@ pub struct PhaseCosts {
     /// Rate of the disk while it worked, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_gb_per_s: Option<f64>,
-    /// Share of the needed experts that were foreseen a layer ahead, where that was tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreseen: Option<f64>,
+    /// Share of the needed experts that were predicted a layer ahead, where that was measured.
+    #[serde(default, alias = "foreseen", skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<f64>,
 }
 
 impl PassCosts {
@@ -67,7 +63,7 @@ impl PassCosts {
 
 impl PhaseCosts {
     /// From what a run spent, when `experts` experts should have taken `expected_us` each.
-    /// `None` when the run did too little to tell.
+    /// `None` when the run did too little to measure.
     pub fn of(record: &PhaseRecord, experts: u64, expected_us: f64) -> Option<Self> {
         let per = |seconds: f64, count: u64| 1e6 * seconds / count.max(1) as f64;
         let costs = Self {
@@ -75,7 +71,7 @@ impl PhaseCosts {
             block_us: per(record.overhead_s(), record.blocks),
             expert_factor: per(record.compute_s, experts) / expected_us,
             disk_gb_per_s: Some(record.disk_bytes_per_s() / 1e9).filter(|rate| *rate > 0.0),
-            foreseen: None,
+            predicted: None,
         };
         (record.tokens > 0 && experts > 0 && costs.is_sound()).then_some(costs)
     }
@@ -85,7 +81,7 @@ impl PhaseCosts {
         above.iter().all(|value| value.is_finite() && *value > 0.0)
             && self.block_us.is_finite()
             && self.block_us >= 0.0
-            && self.foreseen.is_none_or(|share| (0.0..=1.0).contains(&share))
+            && self.predicted.is_none_or(|share| (0.0..=1.0).contains(&share))
     }
 }
 
@@ -119,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_told() {
+    fn what_was_not_measured_is_absent() {
         assert_eq!(PhaseCosts::of(&PhaseRecord::default(), 40, 5.0), None);
         assert_eq!(PhaseCosts::of(&record(), 0, 5.0), None);
         let costs = PhaseCosts::of(&record(), 40, 5_000.0).unwrap();

@@ -1,9 +1,8 @@
-//! What a profile holds, and what follows from its counts. Not how it is read or made.
+//! What a profile holds, and what follows from its counts. Not how it is read or built.
 
 use motley_trace::{ExpertGrid, ExpertKey, Phase};
 use serde::{Deserialize, Serialize};
 
-use crate::overlap::Overlap;
 use crate::passes::PassCosts;
 use crate::reuse::Reuse;
 
@@ -26,7 +25,7 @@ pub struct ProfileHeader {
     /// Format version, [`FORMAT_VERSION`].
     #[serde(rename = "motley_profile")]
     pub version: u32,
-    /// Name of the model, for people.
+    /// For people.
     pub model: String,
     /// Layers, those without experts included.
     pub layers: u16,
@@ -34,7 +33,6 @@ pub struct ProfileHeader {
     pub experts: u16,
     /// Experts per token.
     pub k: u16,
-    /// Where the counts come from.
     pub origin: Origin,
     /// How soon experts come back in decode.
     #[serde(default)]
@@ -82,15 +80,27 @@ impl ProfileHeader {
 pub struct Origin {
     /// Names of the texts or traces, without folders.
     pub sources: Vec<String>,
-    /// Tokens read in prefill.
     pub prefill_tokens: u64,
-    /// Tokens decoded.
     pub decode_tokens: u64,
     /// Program and version that wrote the profile.
     pub written_by: String,
-    /// Day it was written, `2026-01-31`; empty when not told.
+    /// Day it was written, `2026-01-31`; empty when unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub date: String,
+}
+
+/// Agreement with one other text on the busiest experts (Overlap@K).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overlap {
+    /// Name of the other text.
+    pub against: String,
+    pub phase: Phase,
+    /// How many of the busiest experts are compared.
+    pub k: u16,
+    /// Mean over the layers of `|top-K ∩ top-K'| / K`.
+    pub mean: f64,
+    pub median: f64,
 }
 
 /// Tokens routed to each expert of one layer: `n(l,e)` of N1, by phase.

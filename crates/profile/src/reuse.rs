@@ -155,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// 128 buckets for 128 experts: every size of cache is told exactly.
+        /// 128 buckets for 128 experts: every size of cache is exact.
         #[test]
         fn distances_are_those_of_a_list_moved_to_front(
             uses in prop::collection::vec(0u16..128, 1..1500),

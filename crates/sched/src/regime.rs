@@ -151,7 +151,7 @@ mod tests {
     fn costs_follow_the_regime() {
         let shape = ExpertShape::new(2048, 768, 4.5);
         let machine = motley_machine::find("desktop-24gb-gpu").unwrap();
-        let costs = |regime| super::costs(regime, &machine, &shape, Efficiency::USUAL);
+        let costs = |regime| super::costs(regime, &machine, &shape, Efficiency::DEFAULT);
         let hybrid = costs(Regime::Hybrid).unwrap();
         assert_eq!(hybrid.lanes(), 1);
         assert!(hybrid.fast.us(1) < hybrid.home.unwrap().unit.us(1));
@@ -177,7 +177,8 @@ mod tests {
     fn near_data_units_share_every_expert() {
         let machine = motley_machine::find("rtx5080-i7-14700-ndp6").unwrap();
         let shape = ExpertShape::new(2048, 768, 16.0);
-        let costs = costs(Regime::NearData, &machine, &shape, Efficiency::PEAK).unwrap();
+        let peak = Efficiency { compute: 1.0, bandwidth: 1.0 };
+        let costs = costs(Regime::NearData, &machine, &shape, peak).unwrap();
         assert_eq!((costs.lanes(), costs.home.unwrap().units), (1, 6));
     }
 }

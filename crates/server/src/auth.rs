@@ -12,14 +12,14 @@ pub(crate) fn check_key(key: Option<&str>, headers: &HeaderMap) -> Result<(), Ap
     let given = headers.get(header::AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
     let scheme = given.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "));
     let token = if scheme { &given[7..] } else { &[] };
-    // Lengths may be told apart; contents not.
+    // Takes the same time for every key of this length.
     if bool::from(token.ct_eq(key.as_bytes())) {
         return Ok(());
     }
     Err(ApiError::new(
         StatusCode::UNAUTHORIZED,
         "invalid_api_key",
-        "a valid API key is needed, as `Authorization: Bearer KEY`",
+        "a valid API key is required: `Authorization: Bearer KEY`",
     ))
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn check_host(listens_on: IpAddr, headers: &HeaderMap) -> Result<(), 
     if !listens_on.is_loopback() || is_local(host) {
         return Ok(());
     }
-    let message = "this server answers to localhost only; give it an --api-key to use other names";
+    let message = "this server accepts requests for localhost only; start it with --api-key to use other names";
     Err(ApiError::new(StatusCode::FORBIDDEN, "host_not_allowed", message))
 }
 

@@ -5,6 +5,7 @@ use crate::options::ServeLimits;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use motley_model::format_bytes;
 use serde::de::DeserializeOwned;
 
 /// Reads the body as JSON. serde_json refuses more than 128 levels.
@@ -21,7 +22,8 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
             return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", message));
         }
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let message = format!("the body is larger than {} bytes", limits.body_bytes);
+            let limit = format_bytes(limits.body_bytes as u64);
+            let message = format!("the body is larger than {limit}");
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message));
         }
         Ok(Err(_)) => return Err(ApiError::invalid("body", "the body was cut off")),
@@ -30,13 +32,13 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
     serde_json::from_slice(&bytes).map_err(|error| ApiError::invalid("body", error.to_string()))
 }
 
-/// Only what pages elsewhere cannot send without asking first.
+/// Accepts only a type that a foreign page cannot send without a preflight request.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = content_type.unwrap_or("").split(';').next().unwrap_or("").trim();
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let message = "send JSON, with `Content-Type: application/json`";
+    let message = "send JSON with `Content-Type: application/json`";
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message))
 }

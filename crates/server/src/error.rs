@@ -11,7 +11,7 @@ use utoipa::{IntoResponses, ToSchema};
 /// Seconds after which a refused client may try again.
 const RETRY_AFTER_S: u32 = 1;
 
-/// An answer that is an error.
+/// A response that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     status: StatusCode,
@@ -23,24 +23,22 @@ pub(crate) struct ApiError {
 /// The body of an error.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorBody {
-    /// What went wrong.
     pub error: ErrorFields,
 }
 
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErrorFields {
-    /// In words.
     pub message: String,
     /// `invalid_request_error`, `server_error`, …
     pub r#type: &'static str,
     /// The field at fault.
     pub param: Option<&'static str>,
-    /// For programs.
+    /// For programs: `queue_full`, `model_not_found`, …
     pub code: Option<&'static str>,
 }
 
-/// How a request for text may be refused, for the description of the API.
+/// The error statuses of a request for text, for the OpenAPI document.
 pub(crate) struct Refusals;
 
 impl IntoResponses for Refusals {
@@ -48,8 +46,8 @@ impl IntoResponses for Refusals {
         let all = [
             ("400", "A field is wrong"),
             ("401", "The key is wrong"),
-            ("403", "The host is not this server"),
-            ("404", "Another model is served"),
+            ("403", "The host name is not allowed"),
+            ("404", "The model is unknown"),
             ("408", "The body took too long"),
             ("413", "The body is too large"),
             ("415", "The body is not JSON"),
@@ -57,11 +55,11 @@ impl IntoResponses for Refusals {
             ("503", "The server is shutting down"),
         ];
         let body = Content::new(Some(Ref::from_schema_name(ErrorBody::name())));
-        let response = |told: &str| {
-            let told = ResponseBuilder::new().description(told);
-            told.content("application/json", body.clone()).build().into()
+        let response = |description: &str| {
+            let response = ResponseBuilder::new().description(description);
+            response.content("application/json", body.clone()).build().into()
         };
-        all.map(|(status, told)| (status.to_owned(), response(told))).into()
+        all.map(|(status, description)| (status.to_owned(), response(description))).into()
     }
 }
 
@@ -76,7 +74,7 @@ impl ApiError {
         Self { status, code: Some(code), param: None, message: message.into() }
     }
 
-    /// Our own fault: 500.
+    /// The server's fault: 500.
     pub(crate) fn server(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }

@@ -1,5 +1,5 @@
-//! Prometheus: what the batching thread counted, read at each scrape, and what only
-//! the door sees: statuses and times to the first token.
+//! Prometheus: what the batching thread counted, read at each scrape, and what only the
+//! server sees: statuses and times to the first token.
 
 use axum::http::StatusCode;
 use motley_engine::{BatchFigures, Batching};
@@ -38,12 +38,12 @@ impl Metrics {
         registry.register("http_responses", "Responses by status", statuses.clone());
         registry.register(
             "time_to_first_token_seconds",
-            "From the request to the first piece of its answer",
+            "From the request to the first piece of its response",
             first_token.clone(),
         );
         registry.register(
             "request_seconds",
-            "From the request to the end of its answer",
+            "From the request to the end of its response",
             whole_answer.clone(),
         );
         registry.register_collector(Box::new(FromBatching(batching)));
@@ -116,13 +116,17 @@ fn counters(figures: &BatchFigures) -> Vec<Row<u64>> {
         ("requests_answered", "Requests answered", figures.answered),
         ("requests_cancelled", "Requests whose client went away", figures.cancelled),
         ("requests_failed", "Requests that ended with an error", figures.failed),
-        ("requests_sent_back", "Requests recomputed for want of KV", figures.planner.sent_back),
+        (
+            "requests_sent_back",
+            "Requests recomputed because the KV cache was full",
+            figures.planner.sent_back,
+        ),
         ("prompt_tokens", "Prompt tokens computed", figures.prompt_tokens),
         ("reused_prompt_tokens", "Prompt tokens not computed again", figures.planner.reused_tokens),
         ("answer_tokens", "Tokens sampled", figures.answer_tokens),
         ("steps", "Steps computed", figures.steps),
         ("expert_blocks", "Routed-expert blocks run", figures.seam.blocks),
-        ("delegated_blocks", "Splits that were no known block", figures.seam.delegated),
+        ("delegated_blocks", "Splits that were not a known block", figures.seam.delegated),
     ];
     if let Some(stream) = &figures.stream {
         rows.extend([

@@ -3,7 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{Html, IntoResponse};
 
-/// Chat and machine room.
+/// Chat and dashboard.
 const PAGE: &str = include_str!("page.html");
 
 /// The page asks this server only, and shows no other's pages.

@@ -1,10 +1,12 @@
-//! Accepting connections, limiting what each may do, draining at the end. Handlers live
-//! in `app`.
+//! Accepting connections, limiting what each may do, draining at the end. Handlers are in
+//! `api`.
 
-use crate::app::{App, router};
+use crate::app::App;
+use crate::clock::unix_s;
+use crate::expert_counts::ExpertCounts;
 use crate::metrics::Metrics;
 use crate::options::ServeOptions;
-use crate::room::Heat;
+use crate::routes::router;
 use crate::tools::Format;
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -14,7 +16,7 @@ use motley_engine::{BatchOptions, Batching, Engine, SessionError};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -24,17 +26,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// No context of that shape.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The address is taken or not ours.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}: {source}; choose another with --host and --port")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
+    Listen { address: SocketAddr, source: std::io::Error },
 }
 
 /// A server that listens; [`Server::run`] answers.
@@ -55,8 +51,8 @@ impl Server {
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         options.address = listener.local_addr().map_err(failed)?;
-        let heat = Arc::new(Heat::new(engine.spec()));
-        let watcher = Heat::watcher(&heat);
+        let expert_counts = Arc::new(ExpertCounts::new(engine.spec()));
+        let watcher = ExpertCounts::watcher(&expert_counts);
         let template = engine.chat_template().unwrap_or_default();
         let batching = Batching::start(engine, batch, Some(watcher))?;
         let address = options.address;
@@ -64,7 +60,7 @@ impl Server {
             metrics: Metrics::new(batching.clone()),
             batching,
             options,
-            heat,
+            expert_counts,
             format: Format::of_template(&template),
             shows_tools: template.contains("tools"),
             started_unix_s: unix_s(),
@@ -119,7 +115,7 @@ impl Server {
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            // A client that breaks off or talks nonsense is no error of ours.
+            // A client that disconnects or violates HTTP is not an error of the server.
             let _ = connection.await;
             drop(permit);
         });
@@ -133,9 +129,4 @@ async fn accept(
     let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     Ok((stream, permit))
-}
-
-/// Now, in Unix seconds.
-pub(crate) fn unix_s() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }

@@ -53,7 +53,7 @@ pub(crate) fn record() -> RunRecord {
             prefetch_slots: 0,
             loads_in_flight: 64,
             guesses_in_flight: 1,
-            foreseen: None,
+            predicted: None,
         }),
         sampling_s: 0.0,
         prefill: phase(32, 4, 60, 512),

@@ -91,7 +91,7 @@ impl Rerun {
             expert_bytes: record.expert_bytes,
             prefill: PhaseCosts::of(&record.prefill, record),
             decode: PhaseCosts::of(&record.decode, record),
-            prediction_accuracy: streaming.foreseen.unwrap_or(0.0),
+            prediction_accuracy: streaming.predicted.unwrap_or(0.0),
         })
     }
 
@@ -220,7 +220,7 @@ mod tests {
                 prefetch_slots: 0,
                 loads_in_flight: 64,
                 guesses_in_flight: 1,
-                foreseen: None,
+                predicted: None,
             }),
             sampling_s: 0.0,
             prefill: PhaseRecord {

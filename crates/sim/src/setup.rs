@@ -99,7 +99,7 @@ impl Setup {
         let Choices { machine, model, .. } = *choices;
         let decision = decision(machine, model)?;
         let regime = chosen_regime(choices, decision.regime());
-        let costs = regime::costs(regime, machine, &model.expert, Efficiency::USUAL)?;
+        let costs = regime::costs(regime, machine, &model.expert, Efficiency::DEFAULT)?;
         let name =
             |kind| machine.first(kind).map_or(String::new(), |found: &Device| found.name.clone());
         let has_gpu = machine.first(DeviceKind::Gpu).is_some();
@@ -179,8 +179,9 @@ pub fn decision(machine: &Machine, model: &ModelShape) -> Result<Decision, Decid
 /// asked for by hand needs a tier to miss into.
 fn chosen_regime(choices: &Choices<'_>, decided: Regime) -> Regime {
     let Choices { machine, model, .. } = *choices;
-    let works =
-        |regime: &Regime| regime::costs(*regime, machine, &model.expert, Efficiency::USUAL).is_ok();
+    let works = |regime: &Regime| {
+        regime::costs(*regime, machine, &model.expert, Efficiency::DEFAULT).is_ok()
+    };
     let near = machine.first(DeviceKind::NearData).map_or(0, Device::total_memory_bytes);
     if decided != Regime::OneMemory && model.routed_bytes() <= near && works(&Regime::NearData) {
         return Regime::NearData;
@@ -293,7 +294,7 @@ fn asked_capacity(choices: &Choices<'_>) -> Capacity {
 /// Weights over bandwidth or arithmetic, with the default efficiency; attention over the context
 /// is not counted.
 pub fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
-    let Efficiency { compute, bandwidth } = Efficiency::USUAL;
+    let Efficiency { compute, bandwidth } = Efficiency::DEFAULT;
     let read_us = |dense: Dense| dense.bytes / (unit.bandwidth_gb_per_s * 1e3 * bandwidth);
     let flop_per_us = unit.compute_tflops * 1e6 * compute;
     DenseCost {

@@ -4,8 +4,8 @@
 //! ```text
 //!          lease()            fill()             clone()
 //!  free ───────────► SlotLease ───────► Filled ───────────► Filled, Filled …
-//!   ▲                 │  ▲  exclusive    │  shared, readable
-//!   └──── drop ───────┘  └─ reclaim() ───┤ (the only reader)
+//!   ▲                 │  exclusive       │  shared, readable
+//!   └──── drop ───────┘                  │
 //!   └──────────────── last drop ─────────┘
 //! ```
 //!
@@ -18,12 +18,14 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use motley_model::format_bytes;
+
 use crate::memory::{HugePages, Mapping};
 
 /// Most slots of one arena: experts of all layers of the largest models, with room.
 pub const MAX_SLOTS: u32 = 1 << 22;
 
-/// What an arena is made of.
+/// Shape and size of an arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArenaSpec {
     /// Bytes of one slot that may be used; the stride is this, rounded up to whole pages.
@@ -49,26 +51,18 @@ impl ArenaSpec {
     }
 }
 
-/// Why an arena could not be made.
+/// Why an arena could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArenaError {
     /// Slots without bytes, more than [`MAX_SLOTS`] of them, or more than can be addressed.
-    #[error("an arena of {slots} slots of {slot_bytes} bytes cannot be made (at most {MAX_SLOTS})")]
-    Shape {
-        /// Bytes of a slot.
-        slot_bytes: usize,
-        /// Number of slots.
-        slots: u32,
-    },
+    #[error(
+        "an arena of {slots} slots of {slot_bytes} bytes cannot be created (at most {MAX_SLOTS})"
+    )]
+    Shape { slot_bytes: usize, slots: u32 },
     /// The system refused the address space.
-    #[error("the system refused {bytes} bytes of address space (ulimit -v?)")]
-    Reserve {
-        /// Bytes asked for.
-        bytes: usize,
-        /// The system's reason.
-        source: io::Error,
-    },
+    #[error("the system refused {} of address space (ulimit -v?)", format_bytes(*bytes as u64))]
+    Reserve { bytes: usize, source: io::Error },
 }
 
 /// Slots of one shape; clones are the same arena.
@@ -277,11 +271,11 @@ struct Tenant {
 }
 
 impl Filled {
-    /// The data.
+    /// The data in the slot.
     pub fn bytes(&self) -> &[u8] {
         let Tenant { lease, at_bytes, len_bytes } = &*self.0;
         // SAFETY: `fill` checked that the range is inside the slot; a lease inside a tenant is
-        // written by nobody until `reclaim` finds a single holder, and then this borrow is over.
+        // written by nobody.
         unsafe { std::slice::from_raw_parts(lease.start().as_ptr().add(*at_bytes), *len_bytes) }
     }
 
@@ -322,11 +316,5 @@ impl Filled {
         let (at_bytes, len_bytes) = (self.0.at_bytes, self.0.len_bytes);
         lease.bytes_mut()[at_bytes..at_bytes + len_bytes].copy_from_slice(self.bytes());
         Ok(Self(Arc::new(Tenant { lease, at_bytes, len_bytes })))
-    }
-
-    /// Takes the slot for other data, without a turn through the free ones; gives it back if
-    /// somebody else still reads it.
-    pub fn reclaim(self) -> Result<SlotLease, Self> {
-        Arc::try_unwrap(self.0).map(|tenant| tenant.lease).map_err(Self)
     }
 }

@@ -1,4 +1,4 @@
-//! What the disk has done so far: figures for `-v`, never an input to a decision made here.
+//! What the disk has done so far: figures for `-v`, never an input to a decision here.
 
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,6 @@ pub struct Counters {
     pub errors: u64,
     /// Requests completed, failed ones too.
     pub requests: u64,
-    /// Requests cancelled before they began.
-    pub cancelled: u64,
     /// Time with at least one read in flight.
     pub busy: Duration,
 }
@@ -36,7 +34,6 @@ impl Counters {
             retries: self.retries - earlier.retries,
             errors: self.errors - earlier.errors,
             requests: self.requests - earlier.requests,
-            cancelled: self.cancelled - earlier.cancelled,
             busy: self.busy.saturating_sub(earlier.busy),
         }
     }

@@ -1,14 +1,14 @@
 //! One expert's slots together: gate, up and down (or gate_up and down), with biases and
 //! scales where the model has them. They are leased, filled and returned as one.
 
-use motley_model::{ExpertTensor, Matrix, Part};
+use motley_model::{ExpertTensor, Matrix, TensorPart};
 
 use crate::arena::{Arena, Filled, SlotLease};
 
 /// The slots of one expert, all in the same state: `SlotLease` or `Filled`.
 #[derive(Debug, Clone)]
 pub struct ExpertSlot<S> {
-    slots: Vec<(Matrix, Part, S)>,
+    slots: Vec<(Matrix, TensorPart, S)>,
 }
 
 /// An expert being filled.
@@ -19,12 +19,12 @@ pub type FilledExpert = ExpertSlot<Filled>;
 
 impl<S> ExpertSlot<S> {
     /// The slot of one matrix or part of it.
-    pub fn get(&self, matrix: Matrix, part: Part) -> Option<&S> {
+    pub fn get(&self, matrix: Matrix, part: TensorPart) -> Option<&S> {
         self.slots.iter().find(|(m, p, _)| (*m, *p) == (matrix, part)).map(|(_, _, slot)| slot)
     }
 
     /// All slots, in the order of the layer's tensors.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Matrix, Part, &S)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Matrix, TensorPart, &S)> {
         self.slots.iter().map(|(matrix, part, slot)| (*matrix, *part, slot))
     }
 
@@ -39,13 +39,13 @@ impl<S> ExpertSlot<S> {
     }
 
     /// The slots alone, in order.
-    pub fn into_slots(self) -> Vec<(Matrix, Part, S)> {
+    pub fn into_slots(self) -> Vec<(Matrix, TensorPart, S)> {
         self.slots
     }
 }
 
-impl<S> FromIterator<(Matrix, Part, S)> for ExpertSlot<S> {
-    fn from_iter<I: IntoIterator<Item = (Matrix, Part, S)>>(slots: I) -> Self {
+impl<S> FromIterator<(Matrix, TensorPart, S)> for ExpertSlot<S> {
+    fn from_iter<I: IntoIterator<Item = (Matrix, TensorPart, S)>>(slots: I) -> Self {
         Self { slots: slots.into_iter().collect() }
     }
 }
@@ -60,17 +60,5 @@ impl ExpertLease {
         let lease =
             |tensor: &ExpertTensor| Some((tensor.matrix, tensor.part, arena_of(tensor)?.lease()?));
         tensors.iter().map(lease).collect()
-    }
-}
-
-impl FilledExpert {
-    /// Takes all slots for other data; gives everything back if somebody still reads one.
-    pub fn reclaim(self) -> Result<ExpertLease, Self> {
-        if self.slots.iter().any(|(_, _, slot)| slot.readers() > 1) {
-            return Err(self);
-        }
-        // A sole holder cannot be cloned by another, so no `reclaim` fails here.
-        let leases = self.slots.into_iter();
-        Ok(leases.filter_map(|(m, p, slot)| Some((m, p, slot.reclaim().ok()?))).collect())
     }
 }

@@ -24,7 +24,7 @@ pub use expert::{ExpertLease, ExpertSlot, FilledExpert};
 pub use mapped::{MapError, MappedExperts};
 pub use memory::HugePages;
 pub use read::{
-    Backend, Choice, ChooseError, Completion, FaultPlan, FileMode, Files, FilesError, Measured,
-    Piece, Priority, ProbeLimit, ReadError, ReadFailed, Reader, ReaderError, ReaderOptions,
-    Request, Tag, Wanted, choose, choose_within, forget_cached,
+    Backend, Choice, ChooseError, Completion, ExpertRead, FaultPlan, FileMode, Files, FilesError,
+    Piece, Priority, ProbeLimit, ReadError, ReadFailed, ReadSpeed, Reader, ReaderError,
+    ReaderOptions, Request, Tag, choose, choose_within, forget_cached,
 };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-use motley_model::{FileRange, LayerExperts, Matrix, ModelSpec, Part};
+use motley_model::{FileRange, LayerExperts, Matrix, ModelSpec, TensorPart};
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Why a model's files could not be mapped.
@@ -17,20 +17,10 @@ use rustix::mm::{MapFlags, ProtFlags};
 pub enum MapError {
     /// A file cannot be opened or mapped.
     #[error("{}: cannot be mapped for reading experts", path.display())]
-    Map {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Map { path: PathBuf, source: io::Error },
     /// An expert lies beyond the end of its file, or in a file that was not given.
     #[error("layer {layer}: experts lie outside the {files} given files; is one cut short?")]
-    Outside {
-        /// The layer.
-        layer: u32,
-        /// Files given.
-        files: usize,
-    },
+    Outside { layer: u32, files: usize },
 }
 
 /// The routed experts of a model, as they lie in its files. Clones are the same mapping.
@@ -63,7 +53,11 @@ impl MappedExperts {
     }
 
     /// Every part of one expert; none when the model has no such expert.
-    pub fn parts(&self, layer: u32, expert: u32) -> impl Iterator<Item = (Matrix, Part, &[u8])> {
+    pub fn parts(
+        &self,
+        layer: u32,
+        expert: u32,
+    ) -> impl Iterator<Item = (Matrix, TensorPart, &[u8])> {
         let layer = self.0.layers.get(layer as usize).and_then(Option::as_ref);
         layer.into_iter().flat_map(move |layer| layer.ranges(expert)).filter_map(
             |(tensor, range)| {

@@ -1,7 +1,7 @@
 //! What the generators take from an existing GGUF: its header, and its tokenizer.
 
 use anyhow::{Context, Result};
-use motley_model::gguf::{GgufHeader, Limits, MetaValue, Metadata};
+use motley_model::gguf::{GgufHeader, GgufLimits, MetaValue, Metadata};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -13,7 +13,7 @@ const TOKENIZER_PREFIX: &str = "tokenizer.";
 pub fn read_header(path: &Path) -> Result<GgufHeader> {
     File::open(path)
         .map_err(anyhow::Error::from)
-        .and_then(|file| Ok(GgufHeader::read(BufReader::new(file), &Limits::default())?))
+        .and_then(|file| Ok(GgufHeader::read(BufReader::new(file), &GgufLimits::default())?))
         .with_context(|| format!("cannot read {}", path.display()))
 }
 

@@ -2,13 +2,14 @@
 //! A noun: it reads, writes and summarises records and decides nothing.
 //!
 //! Modules in reading order:
-//! - `key`: the name of one expert, shared by everything that speaks of experts.
+//! - `key`: the name of one expert, shared by all crates.
+//! - [`line_file`]: JSON lines after a header with a version; profiles are such files too.
 //! - [`record`]: header and visit, the two lines of the format, and what makes them valid.
 //! - [`read`]: streaming reader, and `VisitSource`, what every origin of visits looks like.
 //! - [`mod@write`]: streaming writer.
 //! - [`import`]: readers of other projects' traces.
 //! - [`memory`]: a whole trace in memory, for offline work.
-//! - `prediction`: how well a layer foretells the next.
+//! - `prediction`: how well a layer predicts the next.
 //! - [`run`]: what one run did, in figures.
 //! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
@@ -16,6 +17,7 @@
 
 pub mod import;
 mod key;
+pub mod line_file;
 pub mod memory;
 mod prediction;
 pub mod read;

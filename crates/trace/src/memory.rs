@@ -1,7 +1,8 @@
 //! A whole trace in memory, for what needs the future or a half: bounds, hold-outs, fitting.
 //! Not for traces of millions of tokens; those stream through a `VisitSource`.
 
-use crate::{Phase, TraceError, TraceHeader, Visit, VisitSource};
+use crate::read::{TraceError, VisitSource};
+use crate::record::{Phase, TraceHeader, Visit};
 
 /// Header and visits.
 #[derive(Clone, Debug, PartialEq)]

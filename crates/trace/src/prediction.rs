@@ -1,7 +1,7 @@
-//! How well a layer's experts are foretold by the layer before: the measure of layer correlation.
+//! How well the layer before predicts a layer's experts: the measure of layer correlation.
 //! Online: every token is first guessed from the tokens before it and only then learned.
 
-use crate::TraceHeader;
+use crate::record::TraceHeader;
 
 /// Tokens per layer that are guessed; later ones are passed over, as guessing costs k · experts.
 const MAX_GUESSED_TOKENS: u32 = 4096;
@@ -119,7 +119,7 @@ mod tests {
     use crate::record::FORMAT_VERSION;
 
     #[test]
-    fn a_layer_that_copies_the_one_before_is_foretold() {
+    fn a_layer_that_copies_the_one_before_is_predicted() {
         let header =
             TraceHeader { version: FORMAT_VERSION, model: "m".into(), layers: 2, experts: 8, k: 1 };
         let mut guess = NextLayerGuess::new(&header);

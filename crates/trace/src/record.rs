@@ -24,7 +24,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{ExpertGrid, ExpertKey};
+use crate::key::{ExpertGrid, ExpertKey};
+use crate::line_file::FileHeader;
 
 /// Version of the format this crate writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -45,7 +46,7 @@ pub struct TraceHeader {
     /// Format version, [`FORMAT_VERSION`].
     #[serde(rename = "motley_trace")]
     pub version: u32,
-    /// Name of the model, for people.
+    /// For people.
     pub model: String,
     /// Layers; a visit's layer is below it. Layers without experts simply have no visits.
     pub layers: u16,
@@ -63,9 +64,6 @@ impl TraceHeader {
 
     /// Checks the header against the limits of the format.
     pub fn check(&self) -> Result<(), Problem> {
-        if self.version != FORMAT_VERSION {
-            return Err(Problem::Version { found: self.version });
-        }
         check_limit("layers", self.layers, MAX_LAYERS)?;
         check_limit("experts", self.experts, MAX_EXPERTS)?;
         check_limit("k", self.k, MAX_EXPERTS_PER_TOKEN.min(self.experts))?;
@@ -77,6 +75,15 @@ impl TraceHeader {
             });
         }
         Ok(())
+    }
+}
+
+impl FileHeader for TraceHeader {
+    const VERSION: u32 = FORMAT_VERSION;
+    const OTHER_VERSION: &'static str = "convert it with the motley that wrote it";
+
+    fn version(&self) -> u32 {
+        self.version
     }
 }
 
@@ -107,10 +114,8 @@ pub struct Visit {
     /// Number of the forward pass; never falls within a trace.
     #[serde(rename = "p")]
     pub pass: u64,
-    /// The layer.
     #[serde(rename = "l")]
     pub layer: u16,
-    /// Prefill or decode.
     #[serde(rename = "f", default, skip_serializing_if = "is_decode")]
     pub phase: Phase,
     /// Sequence (conversation, turn) of each token; empty when all are of sequence 0.
@@ -216,54 +221,26 @@ fn check_finite(field: &'static str, values: &[f32]) -> Result<(), Problem> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A version this crate does not know.
-    #[error(
-        "format version {found} is not {FORMAT_VERSION}; convert it with the motley that wrote it"
-    )]
-    Version {
-        /// The version named.
-        found: u32,
-    },
     /// A number outside its limits.
     #[error("field `{field}` is {found}, the limit is {limit}")]
-    Range {
-        /// The field, as in the file.
-        field: &'static str,
-        /// The number found.
-        found: u64,
-        /// The largest allowed.
-        limit: u64,
-    },
+    Range { field: &'static str, found: u64, limit: u64 },
     /// An array (or name) of the wrong length.
     #[error("field `{field}` has {found} entries, expected {expected}")]
     Length {
-        /// The field, as in the file.
         field: &'static str,
-        /// The length found.
         found: usize,
         /// The length that fits the header and the other fields.
         expected: usize,
     },
     /// A token that chooses one expert twice.
     #[error("expert {expert} is chosen twice by one token")]
-    RepeatedExpert {
-        /// The expert.
-        expert: u16,
-    },
+    RepeatedExpert { expert: u16 },
     /// An infinite weight or score.
     #[error("field `{field}` holds a number that is not finite")]
-    NotFinite {
-        /// The field, as in the file.
-        field: &'static str,
-    },
+    NotFinite { field: &'static str },
     /// A pass number below its predecessor's.
     #[error("pass {found} comes after pass {previous}")]
-    PassOrder {
-        /// This line's pass.
-        found: u64,
-        /// The line before's.
-        previous: u64,
-    },
+    PassOrder { found: u64, previous: u64 },
     /// A column of a foreign format that cannot be read.
     #[error("column `{column}` cannot be read")]
     Column {
@@ -272,8 +249,5 @@ pub enum Problem {
     },
     /// A foreign file that lacks its preamble.
     #[error("the preamble lacks `{name}`")]
-    Preamble {
-        /// What is missing.
-        name: &'static str,
-    },
+    Preamble { name: &'static str },
 }

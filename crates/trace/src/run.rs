@@ -16,21 +16,17 @@ pub const MAX_RUN_BYTES: usize = 1 << 20;
 pub struct RunRecord {
     /// [`RUN_VERSION`].
     pub motley_run: u32,
-    /// Name of the model.
     pub model: String,
     /// Layers with routed experts.
     pub expert_layers: u32,
     /// Bytes of one routed expert, of the largest layer.
     pub expert_bytes: u64,
-    /// Threads that computed.
     pub threads: u32,
     /// Ceiling for memory, when one was set.
     pub memory_bytes: Option<u64>,
     /// Settings of streaming; `None` when llama.cpp held all experts.
     pub streaming: Option<StreamingRecord>,
-    /// Prompt passes.
     pub prefill: PhaseRecord,
-    /// Passes of single tokens.
     pub decode: PhaseRecord,
     /// Choosing tokens, in neither phase's time.
     #[serde(default)]
@@ -54,21 +50,21 @@ pub struct StreamingRecord {
     pub staging_slots: u16,
     /// Of those, slots guesses could hold.
     pub prefetch_slots: u16,
-    /// Loads in line at once.
+    /// Loads in flight at once.
     pub loads_in_flight: u16,
     /// Guesses read at once.
     pub guesses_in_flight: u16,
     /// Share of predicted experts that were then routed, when there were predictions.
-    pub foreseen: Option<f64>,
+    #[serde(alias = "foreseen")]
+    pub predicted: Option<f64>,
 }
 
 /// Sums over the passes of one phase. Times are wall-clock seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseRecord {
-    /// Tokens computed.
     pub tokens: u64,
-    /// All of it.
+    /// Of everything.
     pub time_s: f64,
     /// Routed-expert blocks run.
     pub blocks: u64,
@@ -86,7 +82,6 @@ pub struct PhaseRecord {
     pub hits: u64,
     /// Experts that were there thanks to a guess.
     pub guessed_hits: u64,
-    /// Guesses read.
     pub guessed_loads: u64,
     /// Bytes of experts read from disk.
     pub disk_bytes: u64,
@@ -110,7 +105,7 @@ impl PhaseRecord {
         (self.blocks_s - self.compute_s - self.stall_s).max(0.0)
     }
 
-    /// Share of routed experts that were at hand, guesses included.
+    /// Share of routed experts that were resident, guesses included.
     pub fn hit_rate(&self) -> f64 {
         ratio((self.hits + self.guessed_hits) as f64, self.experts as f64)
     }
@@ -123,11 +118,6 @@ impl PhaseRecord {
     /// Share of the time the disk was busy.
     pub fn disk_busy_share(&self) -> f64 {
         ratio(self.disk_busy_s, self.time_s)
-    }
-
-    /// Mean time of one expert for the tokens it had, in microseconds.
-    pub fn expert_us(&self) -> f64 {
-        1e6 * ratio(self.compute_s, self.experts as f64)
     }
 
     /// Both phases' sums.
@@ -155,31 +145,22 @@ impl PhaseRecord {
     }
 }
 
-/// Why a file is no record of a run.
+/// Why a file is not a record of a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// Longer than any record.
     #[error("{found} bytes are more than a record of a run can have ({MAX_RUN_BYTES})")]
-    TooLong {
-        /// Its length.
-        found: usize,
-    },
+    TooLong { found: usize },
     /// Not JSON, or not this JSON.
     #[error("not a record of a run; `motley run --stats FILE` writes one")]
     Json(#[from] serde_json::Error),
     /// Another version.
     #[error("record version {found}; this program reads {RUN_VERSION}")]
-    Version {
-        /// What it says.
-        found: u32,
-    },
+    Version { found: u32 },
     /// A time that cannot be.
-    #[error("a time of the {phase} is negative or no number")]
-    Time {
-        /// Which phase.
-        phase: &'static str,
-    },
+    #[error("a time of the {phase} is negative or not a number")]
+    Time { phase: &'static str },
 }
 
 impl RunRecord {
@@ -250,7 +231,7 @@ mod tests {
             (5.0, 0.5, 0.25)
         );
         assert_eq!((decode.hit_rate(), decode.disk_busy_share()), (0.5, 0.5));
-        assert_eq!((decode.disk_bytes_per_s(), decode.expert_us()), (4_000.0, 6_250.0));
+        assert_eq!(decode.disk_bytes_per_s(), 4_000.0);
         assert_eq!(PhaseRecord::default().tokens_per_s(), 0.0);
         assert_eq!(decode.plus(&decode).experts, 160);
     }

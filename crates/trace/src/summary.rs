@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::prediction::NextLayerGuess;
-use crate::{Phase, TraceError, TraceHeader, Visit, VisitSource};
+use crate::read::{TraceError, VisitSource};
+use crate::record::{Phase, TraceHeader, Visit};
 
 /// Window lengths, in tokens, for [`Summary::working_sets`].
 pub const WINDOWS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -18,9 +19,7 @@ pub const MAX_SEQUENCES: usize = 1024;
 /// Statistics of one trace. Shares are in `0..=1`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The header of the trace.
     pub header: TraceHeader,
-    /// Visits read.
     pub visits: u64,
     /// (token, layer) pairs read.
     pub rows: u64,
@@ -50,7 +49,6 @@ pub struct Summary {
 /// How many experts a layer needs within a window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkingSet {
-    /// Tokens in the window.
     pub tokens: u32,
     /// Mean number of distinct experts per layer; 0 when the trace is shorter than the window.
     pub experts: f64,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use thiserror::Error;
 
+use crate::line_file::write_record;
 use crate::record::{Problem, TraceHeader, Visit};
 
 /// Why a visit (or header) was not written.
@@ -15,7 +16,6 @@ pub enum WriteError {
     Invalid {
         /// Number of the visit, from 0; the header counts as 0 too.
         visit: u64,
-        /// What is wrong with it.
         problem: Problem,
     },
     /// The writer failed.
@@ -23,12 +23,11 @@ pub enum WriteError {
     Io {
         /// Number of the visit being written.
         visit: u64,
-        /// The failure.
         source: io::Error,
     },
 }
 
-/// Writes our own format. Give it a buffered writer.
+/// Writes Motley's own format. Give it a buffered writer.
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     writer: W,
@@ -42,8 +41,8 @@ impl<W: Write> TraceWriter<W> {
     pub fn new(writer: W, header: TraceHeader) -> Result<Self, WriteError> {
         header.check().map_err(|problem| WriteError::Invalid { visit: 0, problem })?;
         let mut this = Self { writer, header, visits: 0, last_pass: 0 };
-        let text = serde_json::to_vec(&this.header);
-        this.write_line(text)?;
+        write_record(&mut this.writer, &this.header)
+            .map_err(|source| WriteError::Io { visit: 0, source })?;
         Ok(this)
     }
 
@@ -58,7 +57,8 @@ impl<W: Write> TraceWriter<W> {
             }));
         }
         self.last_pass = visit.pass;
-        self.write_line(serde_json::to_vec(visit))?;
+        write_record(&mut self.writer, visit)
+            .map_err(|source| WriteError::Io { visit: self.visits, source })?;
         self.visits += 1;
         Ok(())
     }
@@ -67,12 +67,5 @@ impl<W: Write> TraceWriter<W> {
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.writer.flush().map_err(|source| WriteError::Io { visit: self.visits, source })?;
         Ok(self.writer)
-    }
-
-    fn write_line(&mut self, text: Result<Vec<u8>, serde_json::Error>) -> Result<(), WriteError> {
-        let io = |source| WriteError::Io { visit: self.visits, source };
-        let mut text = text.map_err(|error| io(error.into()))?;
-        text.push(b'\n');
-        self.writer.write_all(&text).map_err(io)
     }
 }

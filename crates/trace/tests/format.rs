@@ -50,7 +50,7 @@ fn refusals_name_line_and_field() {
 
 #[test]
 fn headers_outside_the_limits_are_refused() {
-    assert!(matches!(read(""), Err(TraceError::Empty)));
+    assert!(matches!(read(""), Err(TraceError::Truncated { line: 1, .. })));
     let cases = [
         (r#"{"motley_trace":2,"model":"m","layers":2,"experts":4,"k":2}"#, "version 2"),
         (r#"{"motley_trace":1,"model":"m","layers":0,"experts":4,"k":2}"#, "`layers` is 0"),
@@ -65,7 +65,7 @@ fn headers_outside_the_limits_are_refused() {
 #[test]
 fn an_endless_line_is_refused_within_bounded_memory() {
     let endless = std::io::BufReader::new(std::io::repeat(b'x'));
-    assert!(matches!(TraceReader::new(endless), Err(TraceError::LineTooLong { line: 1 })));
+    assert!(matches!(TraceReader::new(endless), Err(TraceError::LineTooLong { line: 1, .. })));
 }
 
 #[test]

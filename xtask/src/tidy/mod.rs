@@ -10,6 +10,7 @@ pub mod doc_line;
 pub mod edges;
 pub mod ggml_table;
 pub mod paths;
+pub mod public_docs;
 pub mod sizes;
 pub mod techniques;
 pub mod todo;
@@ -24,7 +25,7 @@ pub use tree::{SourceFile, Tree};
 
 /// Every rule over one tree, in the order of the module list.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 11] = [
+    let rules: &[fn(&Tree) -> Vec<Finding>] = &[
         circles::check,
         code_map::check,
         decisions::check,
@@ -32,6 +33,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         edges::check,
         ggml_table::check,
         paths::check,
+        public_docs::check,
         sizes::check,
         techniques::check,
         todo::check,

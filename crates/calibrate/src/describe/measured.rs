@@ -101,7 +101,7 @@ fn shape(cost: &ExpertCost) -> ExpertShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_cost::calibration::{Measured, WeightLayout};
+    use motley_cost::calibration::{MeasuredPoint, WeightLayout};
     use motley_ggml::{DeviceInfo, DeviceType};
     use std::path::Path;
 
@@ -121,8 +121,8 @@ mod tests {
             hidden: 1000,
             intermediate: 1000,
             measured: vec![
-                Measured { tokens: 1, took_us: 60.0 },
-                Measured { tokens: 100, took_us: 300.0 },
+                MeasuredPoint { tokens: 1, took_us: 60.0 },
+                MeasuredPoint { tokens: 100, took_us: 300.0 },
             ],
         }
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use motley_cost::calibration::DiskCost;
 use motley_cost::{FitError, TransferCost, TransferSample};
-use motley_model::{FileRange, Matrix, Part};
+use motley_model::{FileRange, Matrix, TensorPart};
 use motley_store::read::IN_FLIGHT_DEFAULT;
 use motley_store::{
     Arena, ArenaError, ArenaSpec, Backend, ChooseError, FileMode, Files, FilesError, Piece,
@@ -160,7 +160,8 @@ impl Alone {
         let offset = (self.random >> 33) % places * bytes;
         let range = FileRange { file: 0, offset, len_bytes: bytes };
         let slot = arena.lease()?;
-        let piece = Piece { matrix: Matrix::Gate, part: Part::Weight, range, slot, at_bytes: 0 };
+        let piece =
+            Piece { matrix: Matrix::Gate, part: TensorPart::Weight, range, slot, at_bytes: 0 };
         let request = Request { tag: Tag(0), priority: Priority::Demand, pieces: vec![piece] };
         let begin = Instant::now();
         self.reader.submit([request]);

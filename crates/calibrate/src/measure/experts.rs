@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use motley_cost::calibration::{DeviceCost, ExpertCost, Measured, WeightLayout};
+use motley_cost::calibration::{DeviceCost, ExpertCost, MeasuredPoint, WeightLayout};
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Fit};
 use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
@@ -227,10 +227,10 @@ impl Bench<'_> {
         &self,
         threads: u32,
         block_us: f64,
-        measured: Vec<Measured>,
+        measured: Vec<MeasuredPoint>,
         shape: &ExpertShape,
     ) -> Result<ExpertCost, MeasureError> {
-        let sample = |m: &Measured| ComputeSample { tokens: m.tokens, took_us: m.took_us };
+        let sample = |m: &MeasuredPoint| ComputeSample { tokens: m.tokens, took_us: m.took_us };
         let samples: Vec<_> = measured.iter().map(sample).collect();
         let fit = ComputeCost::fit_relative(&samples).unwrap_or_else(|_| single(&samples));
         let (launch_us, us_per_mb, us_per_mflop) = ExpertCost::rates(&fit, shape);
@@ -262,7 +262,7 @@ impl Bench<'_> {
         stack: &ExpertStack,
         block_us: f64,
         pace: &mut Pace,
-    ) -> Result<Vec<Measured>, MeasureError> {
+    ) -> Result<Vec<MeasuredPoint>, MeasureError> {
         let depth = self.subject.depth;
         let mut measured = Vec::new();
         for (index, &tokens) in depth.tokens.iter().enumerate() {
@@ -270,7 +270,7 @@ impl Bench<'_> {
             let experts = experts_for(tokens);
             let us = run_us(stack, (experts, tokens), slice)?;
             let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
-            measured.push(Measured { tokens, took_us });
+            measured.push(MeasuredPoint { tokens, took_us });
             let Some(&next) = depth.tokens.get(index + 1) else { break };
             let rows = |tokens: u32| f64::from(tokens * experts_for(tokens));
             let next = Duration::from_secs_f64(1e-6 * us * rows(next) / rows(tokens));

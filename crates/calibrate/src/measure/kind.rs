@@ -1,6 +1,6 @@
 //! Which experts are measured: an element type in a shape. Measures nothing.
 
-use motley_cost::calibration::Calibration;
+use motley_cost::calibration::CalibrationFile;
 use motley_model::gguf::GgmlType;
 use motley_model::{ModelSpec, Quantisation, Role, TypeShare};
 
@@ -50,7 +50,7 @@ impl ExpertKind {
     }
 
     /// Whether `calibration` has measured experts of this kind on the CPU.
-    pub fn is_measured_in(self, calibration: &Calibration) -> bool {
+    pub fn is_measured_in(self, calibration: &CalibrationFile) -> bool {
         let same = |cost: &motley_cost::calibration::ExpertCost| {
             (cost.quantisation.as_str(), (cost.hidden, cost.intermediate))
                 == (self.ty.name(), self.shape)

@@ -20,7 +20,7 @@ pub mod quick;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use motley_cost::calibration::{Calibration, DeviceCost, DiskCost, FORMAT_VERSION, Provenance};
+use motley_cost::calibration::{CalibrationFile, DeviceCost, DiskCost, FORMAT_VERSION, Provenance};
 use motley_ggml::gpu::gpu_devices;
 use motley_ggml::{Runtime, cpu};
 use motley_host::{cpu_name, load, topology};
@@ -67,7 +67,7 @@ pub fn measure(
     runtime: &Runtime,
     options: &MeasureOptions,
     on_progress: &mut dyn FnMut(&str, f64),
-) -> Result<Calibration, MeasureError> {
+) -> Result<CalibrationFile, MeasureError> {
     let extent = Extent {
         kinds: kind::with_defaults(&options.kinds),
         depth: Depth::FULL,
@@ -94,7 +94,7 @@ fn run(
     options: &MeasureOptions,
     extent: &Extent,
     steps: &mut Steps<'_>,
-) -> Result<Calibration, MeasureError> {
+) -> Result<CalibrationFile, MeasureError> {
     let start = Instant::now();
     let root = Path::new("/");
     let topology = topology::read(root);
@@ -139,7 +139,7 @@ fn run(
     };
     let machine = with_measured(this_machine(runtime, options.disk.as_deref()), &results);
     let version = FORMAT_VERSION;
-    Ok(Calibration { version, provenance, machine, memory, disk, links, experts, devices })
+    Ok(CalibrationFile { version, provenance, machine, memory, disk, links, experts, devices })
 }
 
 /// The disk, where one was asked for. A quick measurement does without when it cannot be read

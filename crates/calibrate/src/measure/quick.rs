@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use motley_cost::calibration::Calibration;
+use motley_cost::calibration::CalibrationFile;
 use motley_ggml::Runtime;
 use motley_model::ModelSpec;
 
@@ -38,7 +38,7 @@ pub fn quick(
     model: &ModelSpec,
     options: &QuickOptions,
     on_progress: &mut dyn FnMut(&str, f64),
-) -> Result<Calibration, MeasureError> {
+) -> Result<CalibrationFile, MeasureError> {
     let extent = Extent {
         kinds: ExpertKind::of_model(model),
         depth: Depth::QUICK,

@@ -8,7 +8,7 @@ use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, tabl
 use anyhow::{Context, Result, bail};
 use comfy_table::presets;
 use motley_calibrate::library;
-use motley_cost::calibration::Calibration;
+use motley_cost::calibration::CalibrationFile;
 use motley_sim::explain::picture::Picture;
 use motley_sim::explain::{Answer, Change, PhaseParts, Scaling, TimePart, WhatIf, what_if};
 use motley_sim::rerun::{check_pair, trace_tokens};
@@ -102,7 +102,7 @@ fn read_record(path: &Path) -> Result<RunRecord> {
 }
 
 /// How fast experts are computed for one token, by threads: the mean over measured types.
-fn scaling(calibration: &Calibration) -> Scaling {
+fn scaling(calibration: &CalibrationFile) -> Scaling {
     let mut counts: Vec<u32> = calibration.experts.iter().map(|cost| cost.threads).collect();
     counts.sort_unstable();
     counts.dedup();

@@ -276,7 +276,7 @@ fn count(count: u64) -> String {
 mod tests {
     use super::*;
     use motley_model::ModelFiles;
-    use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, Limits, Metadata, TensorDesc};
+    use motley_model::gguf::{GgmlType, GgufHeader, GgufLimits, GgufWriter, Metadata, TensorDesc};
 
     #[test]
     fn numbers_read_well() {
@@ -326,7 +326,7 @@ mod tests {
             writer.tensor(&tensor.name, &vec![0; len as usize]).unwrap();
         }
         let file = std::io::Cursor::new(writer.finish().unwrap());
-        let headers = vec![GgufHeader::read(file, &Limits::default()).unwrap()];
+        let headers = vec![GgufHeader::read(file, &GgufLimits::default()).unwrap()];
         let spec = ModelSpec::from_headers(&headers).unwrap();
         let files = ModelFiles { paths: vec!["small.gguf".into()], headers };
         let memory = Memory::of(&spec, 4096);

@@ -4,11 +4,11 @@
 use crate::blocks::gates::GatesError;
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::resident::ResidentExperts;
-use motley_model::{LayerExperts, Matrix, ModelSpec, Part};
+use motley_model::{LayerExperts, Matrix, ModelSpec, TensorPart};
 use motley_store::{
-    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, FaultPlan,
-    FileMode, Files, FilesError, Filled, FilledExpert, Measured, Priority, Reader, ReaderOptions,
-    Request, Tag, Wanted, choose,
+    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, ExpertRead,
+    FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadSpeed, Reader,
+    ReaderOptions, Request, Tag, choose,
 };
 use motley_trace::ExpertKey;
 use std::collections::{BTreeMap, HashMap};
@@ -52,7 +52,7 @@ pub(crate) struct Experts {
     reader: Reader,
     /// What finding out about the disk has read.
     probed: Counters,
-    disk: Measured,
+    disk: ReadSpeed,
     filled: HashMap<ExpertKey, FilledExpert>,
     /// The keys of `filled`, for others to read.
     resident: Arc<ResidentExperts>,
@@ -97,7 +97,7 @@ impl Experts {
         let arenas = &self.arenas;
         let lease = ExpertLease::from_arenas(&layer.tensors, |tensor| arenas.get(&tensor.matrix));
         let Some(lease) = lease else { return false };
-        let wanted = Wanted { tag: tag(key), priority, layer, expert: u32::from(key.expert) };
+        let wanted = ExpertRead { tag: tag(key), priority, layer, expert: u32::from(key.expert) };
         match Request::for_expert(wanted, lease, self.reader.files()) {
             Ok(request) => self.reader.submit([request]),
             Err(_) => return false,
@@ -142,7 +142,7 @@ impl Experts {
         high.sort_unstable();
         for key in high {
             if let Some(filled) = self.filled.remove(&key) {
-                let settle = |(matrix, part, slot): (Matrix, Part, Filled)| {
+                let settle = |(matrix, part, slot): (Matrix, TensorPart, Filled)| {
                     (matrix, part, slot.settle().unwrap_or_else(|unmoved| unmoved))
                 };
                 self.filled.insert(key, filled.into_slots().into_iter().map(settle).collect());
@@ -164,7 +164,7 @@ impl Experts {
     }
 
     /// What the disk was measured to do.
-    pub(crate) fn disk(&self) -> &Measured {
+    pub(crate) fn disk(&self) -> &ReadSpeed {
         &self.disk
     }
 
@@ -195,7 +195,7 @@ fn tag(key: ExpertKey) -> Tag {
 fn weights_only(spec: &ModelSpec) -> Vec<Option<LayerExperts>> {
     let mut layers = spec.layers.clone();
     for layer in layers.iter_mut().flatten() {
-        layer.tensors.retain(|tensor| tensor.part == Part::Weight);
+        layer.tensors.retain(|tensor| tensor.part == TensorPart::Weight);
     }
     layers
 }

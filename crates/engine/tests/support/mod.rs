@@ -1,7 +1,7 @@
 //! What tests of this crate share: a model with other types for the same numbers.
 
 use motley_ggml::dequantise;
-use motley_model::gguf::{GgmlType, GgufHeader, GgufWriter, Limits, TensorDesc, TensorInfo};
+use motley_model::gguf::{GgmlType, GgufHeader, GgufLimits, GgufWriter, TensorDesc, TensorInfo};
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The same numbers in other types: `model` with the tensors `takes` says as floats, at `to`.
 pub(crate) fn as_floats(model: &Path, to: &Path, takes: impl Fn(&TensorInfo) -> bool) {
     let file = File::open(model).expect("the model opens");
-    let header = GgufHeader::read(BufReader::new(&file), &Limits::default()).expect("a header");
+    let header = GgufHeader::read(BufReader::new(&file), &GgufLimits::default()).expect("a header");
     let desc = |tensor: &TensorInfo| TensorDesc {
         name: tensor.name.clone(),
         dims: tensor.dims.clone(),

@@ -14,7 +14,7 @@ use super::stream::CpuStream;
 use crate::api;
 use crate::seam::arena_weight::ArenaWeight;
 use crate::seam::block::{ExpertBlock, ExpertMatrix};
-use motley_model::{Matrix, Part};
+use motley_model::{Matrix, TensorPart};
 use motley_store::{Filled, FilledExpert};
 
 /// Why rows could not be computed from slots.
@@ -122,7 +122,7 @@ impl Subset {
             let start = self.slot_ids.len();
             for &expert in &self.expert_ids {
                 let (_, filled) = experts[self.given[expert as usize] as usize];
-                let index = filled.get(kind, Part::Weight).map_or(0, Filled::index);
+                let index = filled.get(kind, TensorPart::Weight).map_or(0, Filled::index);
                 self.slot_ids.push(index as i32);
             }
             self.weights.push(ArenaWeight {
@@ -210,7 +210,7 @@ fn slot<'a>(
     matrix: &ExpertMatrix<'_>,
 ) -> Result<&'a Filled, SubsetError> {
     filled
-        .get(kind, Part::Weight)
+        .get(kind, TensorPart::Weight)
         .filter(|slot| slot.bytes().len() == matrix.expert_bytes())
         .ok_or(SubsetError::Bytes { expert, matrix: kind })
 }

@@ -9,7 +9,7 @@ use super::host::HostMemory;
 use super::unit::{GpuExpert, GpuLease, GpuUnit, Slots, UnitError};
 use crate::api;
 use crate::compute::stream::Stream;
-use motley_model::{Matrix, Part};
+use motley_model::{Matrix, TensorPart};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub enum FillReason {
         /// Which of the expert's.
         matrix: Matrix,
         /// What of it: weights or a bias.
-        part: Part,
+        part: TensorPart,
     },
     /// A part has another size.
     #[error("{given} bytes for the {part:?} of {matrix:?} where {wanted} belong")]
@@ -35,7 +35,7 @@ pub enum FillReason {
         /// Which of the expert's.
         matrix: Matrix,
         /// What of it: weights or a bias.
-        part: Part,
+        part: TensorPart,
         /// Bytes of the caller's part.
         given: usize,
         /// Bytes of the slot.
@@ -79,7 +79,7 @@ impl CopyLane {
     pub fn fill<'b>(
         &mut self,
         lease: GpuLease,
-        parts: impl IntoIterator<Item = (Matrix, Part, &'b [u8])>,
+        parts: impl IntoIterator<Item = (Matrix, TensorPart, &'b [u8])>,
     ) -> Result<GpuExpert, FillError> {
         match self.check(&lease, parts) {
             Ok(found) => {
@@ -102,7 +102,7 @@ impl CopyLane {
     fn check<'b>(
         &self,
         lease: &GpuLease,
-        parts: impl IntoIterator<Item = (Matrix, Part, &'b [u8])>,
+        parts: impl IntoIterator<Item = (Matrix, TensorPart, &'b [u8])>,
     ) -> Result<Vec<(usize, &'b [u8])>, FillReason> {
         if !Arc::ptr_eq(&lease.slots, &self.slots) {
             return Err(FillReason::OtherUnit);

@@ -1,7 +1,7 @@
 //! Why rows do not go through a device.
 
 use crate::compute::clone::CloneError;
-use motley_model::{Matrix, Part};
+use motley_model::{Matrix, TensorPart};
 
 /// Why a unit does not take rows; the CPU can.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum Refused {
         /// Which of the expert's.
         matrix: Matrix,
         /// What of it: weights, a bias or a scale.
-        part: Part,
+        part: TensorPart,
     },
     /// A weight of the block is none of gate, up, gate_up and down.
     #[error("the block has a weight that is not a routed expert's")]

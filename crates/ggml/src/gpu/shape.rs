@@ -2,13 +2,13 @@
 //! header; touches no device.
 
 use motley_model::gguf::GgmlType;
-use motley_model::{LayerExperts, Matrix, ModelSpec, Part};
+use motley_model::{LayerExperts, Matrix, ModelSpec, TensorPart};
 
 /// One tensor of a slot: a matrix, or the row of its bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotPart {
     pub(crate) matrix: Matrix,
-    pub(crate) part: Part,
+    pub(crate) part: TensorPart,
     pub(crate) ty: GgmlType,
     /// Elements of a row.
     pub(crate) row: u64,
@@ -26,13 +26,13 @@ pub(crate) struct SlotShape {
 impl SlotShape {
     /// Of the experts of `layer`; `None` when a tensor of theirs is no matrix or row.
     pub(crate) fn of(spec: &ModelSpec, layer: &LayerExperts) -> Option<Self> {
-        let lives_in_slot = |part| matches!(part, Part::Weight | Part::Bias);
+        let lives_in_slot = |part| matches!(part, TensorPart::Weight | TensorPart::Bias);
         let tensors = layer.tensors.iter().filter(|tensor| lives_in_slot(tensor.part));
         let part = |tensor: &motley_model::ExpertTensor| {
             let dims = &spec.tensors.get(tensor.tensor)?.dims;
             let (row, rows) = match (tensor.part, dims.as_slice()) {
-                (Part::Weight, &[row, rows, _]) => (row, rows),
-                (Part::Bias, &[row, _]) => (row, 1),
+                (TensorPart::Weight, &[row, rows, _]) => (row, rows),
+                (TensorPart::Bias, &[row, _]) => (row, 1),
                 _ => return None,
             };
             let (matrix, part, ty) = (tensor.matrix, tensor.part, tensor.ty);
@@ -46,7 +46,7 @@ impl SlotShape {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    pub(crate) fn index_of(&self, matrix: Matrix, part: Part) -> Option<usize> {
+    pub(crate) fn index_of(&self, matrix: Matrix, part: TensorPart) -> Option<usize> {
         self.parts.iter().position(|p| (p.matrix, p.part) == (matrix, part))
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn slots_within(classes: &[ShapeClass], budget_bytes: u64) -> Vec<u32
 /// input, three products with their biases, what stands between, and the result.
 pub(crate) fn workspace_row_bytes(classes: &[ShapeClass]) -> u64 {
     let widest = |class: &ShapeClass| {
-        let weights = class.shape.parts.iter().filter(|part| part.part == Part::Weight);
+        let weights = class.shape.parts.iter().filter(|part| part.part == TensorPart::Weight);
         weights.map(|part| part.row.max(part.rows)).max().unwrap_or(0)
     };
     let width = classes.iter().map(widest).max().unwrap_or(0);
@@ -109,7 +109,7 @@ mod tests {
     fn class(bytes: u64, experts: u32) -> ShapeClass {
         let part = SlotPart {
             matrix: Matrix::Up,
-            part: Part::Weight,
+            part: TensorPart::Weight,
             ty: GgmlType::I8,
             row: bytes,
             rows: 1,

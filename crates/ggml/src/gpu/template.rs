@@ -6,12 +6,12 @@ use crate::api;
 use crate::compute::clone::{Clones, PackedShape, Stands, set_packed_shape};
 use crate::seam::block::ExpertBlock;
 use crate::seam::claim::is_view_op;
-use motley_model::{Matrix, Part};
+use motley_model::{Matrix, TensorPart};
 
 /// What operations of the block read beside rows.
 pub(crate) struct TemplatePart {
     pub(crate) matrix: Matrix,
-    pub(crate) part: Part,
+    pub(crate) part: TensorPart,
     /// As llama.cpp has it: type and size of a row.
     pub(crate) ty: api::ggml_type,
     pub(crate) row: i64,
@@ -127,7 +127,7 @@ fn parts_of(
         let tensor = weight.tensor_copy();
         let (ty, [row, rows, ..]) = (tensor.type_, tensor.ne);
         originals.push(weight.raw());
-        parts.push(TemplatePart { matrix, part: Part::Weight, ty, row, rows: Some(rows) });
+        parts.push(TemplatePart { matrix, part: TensorPart::Weight, ty, row, rows: Some(rows) });
     }
     for (original, matrix, part) in block.side_tensors() {
         // SAFETY: side tensors are live as long as the model.

@@ -5,7 +5,7 @@ use super::device::GpuDevice;
 use super::shape::{ShapeClass, SlotPart, SlotShape, classes, slots_within, workspace_row_bytes};
 use crate::api;
 use crate::compute::tensors::{Buffer, Tensors};
-use motley_model::{ModelSpec, Part};
+use motley_model::{ModelSpec, TensorPart};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -207,7 +207,8 @@ impl Stack {
         let tensors = shape.parts.iter().map(|part| {
             let (row, rows, slots) = (part.row as i64, part.rows as i64, i64::from(slots));
             // `ADD_ID` wants its rows in a plain matrix.
-            let dims = if part.part == Part::Bias { [row, slots, 1] } else { [row, rows, slots] };
+            let dims =
+                if part.part == TensorPart::Bias { [row, slots, 1] } else { [row, rows, slots] };
             let tensor = holder.tensor(part.ty.id() as api::ggml_type, dims);
             // SAFETY: the tensor is live. A name keeps ggml from giving it one later,
             // when other threads look at it.
@@ -305,7 +306,7 @@ fn stacks_of(
 /// How many slots of up to `most` the device's kernels take in one tensor: they may address less
 /// than a buffer holds (Vulkan's `maxStorageBufferRange`, 128 MiB on lavapipe).
 fn computed_slots(device: &GpuDevice, shape: &SlotShape, most: u64) -> u64 {
-    let weights = || shape.parts.iter().filter(|part| part.part == Part::Weight);
+    let weights = || shape.parts.iter().filter(|part| part.part == TensorPart::Weight);
     let halved = std::iter::successors(Some(most), |slots| (*slots > 1).then_some(slots / 2));
     // A device that takes no size at all says so when a task is prepared.
     halved

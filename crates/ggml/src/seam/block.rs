@@ -12,7 +12,7 @@
 use super::arena_weight::ArenaWeight;
 use super::claim;
 use crate::api;
-use motley_model::{MAX_LAYERS, Matrix, Part, Role};
+use motley_model::{MAX_LAYERS, Matrix, Role, TensorPart};
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
@@ -229,7 +229,7 @@ impl<'g> ExpertBlock<'g> {
 
     /// Tensors by expert that operations beside the matmuls read (biases), with what the
     /// model's names say they are.
-    pub(crate) fn side_tensors(&self) -> Vec<(*const api::ggml_tensor, Matrix, Part)> {
+    pub(crate) fn side_tensors(&self) -> Vec<(*const api::ggml_tensor, Matrix, TensorPart)> {
         let side = |node: *const api::ggml_tensor| {
             // SAFETY: nodes of a block and their sources are live; names are NUL-terminated.
             unsafe {
@@ -298,7 +298,7 @@ impl ExpertMatrix<'_> {
     /// Gate, up, gate_up or down, from the tensor's name; `None` for chunk experts.
     pub fn matrix(&self) -> Option<Matrix> {
         match Role::of(self.name().to_str().ok()?, MAX_LAYERS as u32) {
-            Role::Routed { matrix, part: Part::Weight, .. } => Some(matrix),
+            Role::Routed { matrix, part: TensorPart::Weight, .. } => Some(matrix),
             _ => None,
         }
     }

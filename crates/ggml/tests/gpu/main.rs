@@ -6,7 +6,7 @@ mod run;
 
 use motley_ggml::gpu::{FillReason, GpuDevice, GpuOptions, GpuUnit, UnitError, gpu_devices};
 use motley_ggml::{DeviceType, Runtime, Seam};
-use motley_model::{Matrix, Part};
+use motley_model::{Matrix, TensorPart};
 use motley_testkit::synth::Arch;
 use run::{Setting, TestModel, Trial, apart, f32_model, model, trial};
 
@@ -166,16 +166,16 @@ fn what_does_not_fit_says_why() {
     let UnitError::NoRoom { least_bytes, .. } = error else { panic!("{error}") };
     let unit = GpuUnit::new(&device, &model.spec, &GpuOptions::within(2 * least_bytes)).unwrap();
     let mut lane = unit.copy_lane().unwrap();
-    let weights = model.mapped.parts(0, 0).filter(|(_, part, _)| *part == Part::Weight);
+    let weights = model.mapped.parts(0, 0).filter(|(_, part, _)| *part == TensorPart::Weight);
     let error = lane.fill(unit.lease(0).unwrap(), weights).unwrap_err();
-    assert!(matches!(error.reason, FillReason::Missing { part: Part::Bias, .. }), "{error}");
+    assert!(matches!(error.reason, FillReason::Missing { part: TensorPart::Bias, .. }), "{error}");
     let short = model.mapped.parts(0, 0).map(|(m, p, bytes)| (m, p, &bytes[1..]));
     let error = lane.fill(error.lease, short).unwrap_err();
     assert!(matches!(error.reason, FillReason::Size { .. }), "{error}");
     let other = GpuUnit::new(&device, &model.spec, &GpuOptions::within(2 * least_bytes)).unwrap();
     let error = lane.fill(other.lease(0).unwrap(), model.mapped.parts(0, 0)).unwrap_err();
     assert_eq!(error.reason, FillReason::OtherUnit);
-    let up = |(matrix, _, _): &(Matrix, Part, &[u8])| *matrix == Matrix::Up;
+    let up = |(matrix, _, _): &(Matrix, TensorPart, &[u8])| *matrix == Matrix::Up;
     assert!(model.mapped.parts(0, 0).any(|part| up(&part)));
     assert_eq!(model.mapped.parts(0, 999).count(), 0);
 }

@@ -1,6 +1,6 @@
 //! Why the reader refuses a header: one enum for files, one for single tensors.
 
-use super::GgmlType;
+use super::ggml_type::GgmlType;
 
 /// Why a header was refused. Offsets are bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
@@ -8,92 +8,49 @@ use super::GgmlType;
 pub enum ReadError {
     /// The file does not begin with `GGUF`.
     #[error("not a GGUF file: it begins with {found:02x?} instead of \"GGUF\"")]
-    Magic {
-        /// The first four bytes.
-        found: [u8; 4],
-    },
+    Magic { found: [u8; 4] },
     /// The file was written for big-endian machines.
-    #[error("big-endian GGUF is not supported: convert the model anew for this machine")]
+    #[error("big-endian GGUF is not supported: convert the model again for this machine")]
     BigEndian,
     /// A version other than 2 or 3.
-    #[error("GGUF version {found} is not supported (2 and 3 are): convert the model anew")]
-    Version {
-        /// The version found.
-        found: u32,
-    },
+    #[error("GGUF version {found} is not supported (2 and 3 are): convert the model again")]
+    Version { found: u32 },
     /// The file ends before what it announces.
     #[error(
         "file ends too early: {what} at byte {offset} needs {need} bytes, {have} are left; \
          the download may be incomplete"
     )]
     Truncated {
-        /// What was being read.
         what: &'static str,
-        /// Where.
         offset: u64,
         /// Bytes needed there.
         need: u64,
         /// Bytes left there.
         have: u64,
     },
-    /// A number is larger than its limit in [`super::Limits`].
+    /// A number is larger than its limit in [`super::GgufLimits`].
     #[error("{what} at byte {offset} is {value}, more than the limit of {limit}")]
-    Limit {
-        /// What was being read.
-        what: &'static str,
-        /// Where.
-        offset: u64,
-        /// The number found.
-        value: u64,
-        /// The limit it exceeds.
-        limit: u64,
-    },
+    Limit { what: &'static str, offset: u64, value: u64, limit: u64 },
     /// A number that means nothing there.
     #[error("{what} at byte {offset} has the invalid value {value}")]
-    Invalid {
-        /// What was being read.
-        what: &'static str,
-        /// Where.
-        offset: u64,
-        /// The number found.
-        value: u64,
-    },
+    Invalid { what: &'static str, offset: u64, value: u64 },
     /// A key or tensor name that is empty, not UTF-8, or holds NUL.
     #[error("{what} at byte {offset} is not a usable name (empty, not UTF-8, or with NUL)")]
-    Name {
-        /// What was being read.
-        what: &'static str,
-        /// Where.
-        offset: u64,
-    },
+    Name { what: &'static str, offset: u64 },
     /// The same key or tensor name twice.
     #[error("{what} {name:?} at byte {offset} appears twice")]
     Duplicate {
-        /// What was being read.
         what: &'static str,
-        /// The name.
         name: String,
         /// Where the second one stands.
         offset: u64,
     },
     /// A tensor whose type, shape or place does not hold.
     #[error("tensor {name:?}: {problem}")]
-    Tensor {
-        /// The tensor.
-        name: String,
-        /// What is wrong with it.
-        problem: TensorProblem,
-    },
+    Tensor { name: String, problem: TensorProblem },
     /// The file could not be read.
     #[error("cannot read {what} at byte {offset}")]
-    Io {
-        /// What was being read.
-        what: &'static str,
-        /// Where.
-        offset: u64,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    Io { what: &'static str, offset: u64, source: std::io::Error },
 }
 
 /// What is wrong with one tensor info.
@@ -101,17 +58,13 @@ pub enum ReadError {
 #[non_exhaustive]
 pub enum TensorProblem {
     /// A type this llama.cpp does not know or has removed.
-    #[error("element type {id} is unknown or was removed: convert the model anew")]
-    Type {
-        /// The type's id.
-        id: u32,
-    },
+    #[error("element type {id} is unknown or was removed: convert the model again")]
+    Type { id: u32 },
     /// Rows that are not whole blocks, or a size beyond 63 bits.
     #[error("shape {dims:?} does not fit type {ty}")]
     Shape {
         /// Dimensions, fastest first.
         dims: Vec<u64>,
-        /// The type.
         ty: GgmlType,
     },
     /// An offset that is not a multiple of the alignment.
@@ -119,7 +72,6 @@ pub enum TensorProblem {
     Unaligned {
         /// Offset from the start of the data.
         offset: u64,
-        /// The file's alignment.
         alignment: u64,
     },
     /// Data beyond the end of the file.
@@ -129,13 +81,9 @@ pub enum TensorProblem {
     OutOfFile {
         /// Where the data would end.
         end: u64,
-        /// Length of the file.
         file_len: u64,
     },
     /// Data shared with another tensor.
     #[error("its data overlaps that of {other:?}")]
-    Overlap {
-        /// The other tensor.
-        other: String,
-    },
+    Overlap { other: String },
 }

@@ -1,6 +1,6 @@
 //! The element types of ggml tensors: names, block sizes, and bytes per row. No kernels.
 
-use super::MAX_DIMS;
+use super::format::MAX_DIMS;
 
 /// Declares every type once: variant, id in the file, ggml's name, elements and bytes per block.
 macro_rules! ggml_types {

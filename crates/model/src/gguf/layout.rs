@@ -3,7 +3,8 @@
 //! What llama.cpp parses is this header and no byte of the original ones, so hostile headers meet
 //! Rust first. Tensor data is not touched: extents say which file holds it.
 
-use super::{GgufHeader, TensorDesc, WriteError, encode_header};
+use super::read::GgufHeader;
+use super::write::{TensorDesc, WriteError, encode_header};
 
 /// Metadata keys that belong to a split file and not to the model.
 const SPLIT_PREFIX: &str = "split.";
@@ -77,7 +78,6 @@ pub struct VirtualLayout {
     pub header: Vec<u8>,
     /// Where data begins: the header's length.
     pub data_offset: u64,
-    /// Length of the virtual file.
     pub len: u64,
     /// Tensor data by rising virtual offset; between them is padding.
     pub extents: Vec<Extent>,
@@ -136,10 +136,5 @@ impl VirtualLayout {
         }
         let next = self.extents.get(after).map_or(self.len, |extent| extent.virtual_offset);
         Piece::Padding(next - offset)
-    }
-
-    /// The extent that covers `offset`, if it is tensor data.
-    pub fn extent_at(&self, offset: u64) -> Option<&Extent> {
-        if let Piece::Data { extent, .. } = self.piece_at(offset) { Some(extent) } else { None }
     }
 }

@@ -15,43 +15,32 @@
 //!
 //! Modules in reading order:
 //!
+//! * `format`: the fixed numbers; `limits`: what a header may ask for.
 //! * `value`: metadata values and their ordered map.
 //! * `ggml_type`: the element types, their block sizes and names.
 //! * `error`: why a header is refused.
-//! * `read`: header reader; starts with its limits.
+//! * `read`: header reader.
 //! * `source`: the bounded byte source below the reader.
 //! * `write`: header encoder and streaming file writer.
-//! * `layout`: one virtual file made of one or several real ones.
+//! * `layout`: one virtual file over one or several real ones.
 
 mod error;
+mod format;
 mod ggml_type;
 mod layout;
+mod limits;
 mod read;
 mod source;
 mod value;
 mod write;
 
 pub use error::{ReadError, TensorProblem};
+pub use format::{
+    ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES, MAGIC, MAX_DIMS, MAX_TENSOR_NAME_BYTES, VERSION,
+};
 pub use ggml_type::GgmlType;
 pub use layout::{Extent, LayoutError, Piece, VirtualLayout, rewrite_header};
-pub use read::{GgufHeader, Limits, TensorInfo};
+pub use limits::GgufLimits;
+pub use read::{GgufHeader, TensorInfo};
 pub use value::{GgufString, MetaArray, MetaValue, Metadata, StringArray};
 pub use write::{EncodedHeader, GgufWriter, TensorDesc, WriteError, encode_header};
-
-/// First four bytes of every GGUF file.
-pub const MAGIC: [u8; 4] = *b"GGUF";
-/// The version written; 2 and 3 are read and share one layout.
-pub const VERSION: u32 = 3;
-/// Alignment of tensor data when the file does not say (`GGUF_DEFAULT_ALIGNMENT`).
-pub const DEFAULT_ALIGNMENT_BYTES: u64 = 32;
-/// Metadata key that overrides [`DEFAULT_ALIGNMENT_BYTES`]; its value is a `u32`.
-pub const ALIGNMENT_KEY: &str = "general.alignment";
-/// Most dimensions a tensor may have (`GGML_MAX_DIMS`).
-pub const MAX_DIMS: usize = 4;
-/// Longest tensor name in bytes (`GGML_MAX_NAME` less its terminator).
-pub const MAX_TENSOR_NAME_BYTES: usize = 63;
-
-/// `offset` rounded up to a multiple of `alignment` (a power of two), or `None` on overflow.
-pub(crate) fn align_up(offset: u64, alignment: u64) -> Option<u64> {
-    Some(offset.checked_add(alignment - 1)? & !(alignment - 1))
-}

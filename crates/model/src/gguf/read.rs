@@ -7,51 +7,11 @@ use std::collections::HashSet;
 use std::io::{Read, Seek};
 
 use super::error::{ReadError, TensorProblem};
+use super::format::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES, MAGIC, MAX_DIMS, align_up};
+use super::ggml_type::GgmlType;
+use super::limits::GgufLimits;
 use super::source::Source;
-use super::value::{ARRAY_TYPE_ID, STRING_TYPE_ID};
-use super::{
-    ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES, GgmlType, MAGIC, MAX_DIMS, MAX_TENSOR_NAME_BYTES,
-    MetaArray, MetaValue, Metadata, StringArray, align_up,
-};
-
-/// What a header may ask for; the defaults hold every published model with ample room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Metadata entries (real files: fewer than 200).
-    pub max_metadata_entries: u64,
-    /// Bytes of one metadata key.
-    pub max_key_bytes: u64,
-    /// Bytes of one string value (chat templates: about 100 KB).
-    pub max_string_bytes: u64,
-    /// Elements of one array (vocabularies and merges: about 500 000).
-    pub max_array_len: u64,
-    /// Bytes of everything before the tensor data.
-    pub max_header_bytes: u64,
-    /// Tensors of one file (real files: fewer than 3000).
-    pub max_tensors: u64,
-    /// Dimensions of one tensor; more than ggml's four are never accepted.
-    pub max_dims: u32,
-    /// Bytes of one tensor name; ggml holds 63.
-    pub max_tensor_name_bytes: u64,
-    /// `general.alignment`.
-    pub max_alignment_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_metadata_entries: 1 << 16,
-            max_key_bytes: 1 << 12,
-            max_string_bytes: 1 << 24,
-            max_array_len: 1 << 24,
-            max_header_bytes: 1 << 29,
-            max_tensors: 1 << 17,
-            max_dims: MAX_DIMS as u32,
-            max_tensor_name_bytes: MAX_TENSOR_NAME_BYTES as u64,
-            max_alignment_bytes: 1 << 20,
-        }
-    }
-}
+use super::value::{ARRAY_TYPE_ID, MetaArray, MetaValue, Metadata, STRING_TYPE_ID, StringArray};
 
 /// One tensor of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +20,9 @@ pub struct TensorInfo {
     pub name: String,
     /// Dimensions, fastest first; at most four.
     pub dims: Vec<u64>,
-    /// Element type.
     pub ty: GgmlType,
     /// Bytes from the start of the file to the data.
     pub file_offset: u64,
-    /// Bytes of data.
     pub len_bytes: u64,
 }
 
@@ -75,13 +33,11 @@ pub struct GgufHeader {
     pub version: u32,
     /// Alignment of tensor data, a power of two.
     pub alignment_bytes: u64,
-    /// Metadata in file order.
     pub metadata: Metadata,
     /// Tensors in file order; inside the file, aligned, disjoint, names unique.
     pub tensors: Vec<TensorInfo>,
     /// Where tensor data begins.
     pub data_offset: u64,
-    /// Length of the file.
     pub file_len: u64,
 }
 
@@ -92,7 +48,7 @@ const MIN_TENSOR_BYTES: u64 = 8 + 1 + 4 + 4 + 8;
 
 impl GgufHeader {
     /// Reads and validates the header of `file` from its beginning.
-    pub fn read(file: impl Read + Seek, limits: &Limits) -> Result<Self, ReadError> {
+    pub fn read(file: impl Read + Seek, limits: &GgufLimits) -> Result<Self, ReadError> {
         let mut source = Source::new(file, limits)?;
         let version = read_version(&mut source)?;
         let tensor_count = source.count("tensor count", limits.max_tensors)?;
@@ -125,7 +81,7 @@ fn read_version<R: Read + Seek>(source: &mut Source<R>) -> Result<u32, ReadError
 fn read_metadata<R: Read + Seek>(
     source: &mut Source<R>,
     count: u64,
-    limits: &Limits,
+    limits: &GgufLimits,
 ) -> Result<Metadata, ReadError> {
     source.ensure_items("metadata", count, MIN_ENTRY_BYTES)?;
     let mut metadata = Metadata::new();
@@ -142,7 +98,7 @@ fn read_metadata<R: Read + Seek>(
 
 fn read_value<R: Read + Seek>(
     source: &mut Source<R>,
-    limits: &Limits,
+    limits: &GgufLimits,
 ) -> Result<MetaValue, ReadError> {
     const WHAT: &str = "metadata value";
     let offset = source.offset();
@@ -166,7 +122,7 @@ fn read_value<R: Read + Seek>(
 
 fn read_array<R: Read + Seek>(
     source: &mut Source<R>,
-    limits: &Limits,
+    limits: &GgufLimits,
 ) -> Result<MetaArray, ReadError> {
     let offset = source.offset();
     let id = source.u32("array type")?;
@@ -211,7 +167,7 @@ fn numbers<R: Read + Seek, T, const N: usize>(
 fn strings<R: Read + Seek>(
     source: &mut Source<R>,
     len: u64,
-    limits: &Limits,
+    limits: &GgufLimits,
 ) -> Result<StringArray, ReadError> {
     const WHAT: &str = "array string";
     source.ensure_items(WHAT, len, 8)?;
@@ -232,7 +188,7 @@ fn as_bool(offset: u64, [byte]: [u8; 1]) -> Result<bool, ReadError> {
     }
 }
 
-fn alignment(metadata: &Metadata, offset: u64, limits: &Limits) -> Result<u64, ReadError> {
+fn alignment(metadata: &Metadata, offset: u64, limits: &GgufLimits) -> Result<u64, ReadError> {
     let what = ALIGNMENT_KEY;
     match metadata.get(ALIGNMENT_KEY) {
         None => Ok(DEFAULT_ALIGNMENT_BYTES),
@@ -260,7 +216,7 @@ struct RawTensor {
 fn read_tensors<R: Read + Seek>(
     source: &mut Source<R>,
     count: u64,
-    limits: &Limits,
+    limits: &GgufLimits,
 ) -> Result<Vec<RawTensor>, ReadError> {
     source.ensure_items("tensor infos", count, MIN_TENSOR_BYTES)?;
     let max_dims = limits.max_dims.min(MAX_DIMS as u32);

@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use super::error::ReadError;
-use super::read::Limits;
+use super::limits::GgufLimits;
 
 /// Buffer between the file and the header reader.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -19,7 +19,7 @@ pub(super) struct Source<R> {
 
 impl<R: Read + Seek> Source<R> {
     /// Starts at the beginning of `inner`, wherever it stands.
-    pub(super) fn new(mut inner: R, limits: &Limits) -> Result<Self, ReadError> {
+    pub(super) fn new(mut inner: R, limits: &GgufLimits) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { what: "file length", offset: 0, source };
         let file_len = inner.seek(SeekFrom::End(0)).map_err(io)?;
         inner.seek(SeekFrom::Start(0)).map_err(io)?;

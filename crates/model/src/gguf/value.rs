@@ -2,9 +2,9 @@
 
 use indexmap::IndexMap;
 
-/// A string as the file holds it: bytes, usually but not surely UTF-8.
+/// A string as the file holds it: bytes, mostly but not always UTF-8.
 ///
-/// Tokenizers of real and hostile files carry other bytes; keeping them raw makes writing anew
+/// Tokenizers of real and hostile files carry other bytes; keeping them raw makes rewriting
 /// lossless.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct GgufString(Vec<u8>);
@@ -106,10 +106,9 @@ impl<S: AsRef<[u8]>> FromIterator<S> for StringArray {
 
 /// Declares a value type per GGUF type, scalar and array, with its id and `From` conversions.
 macro_rules! meta_values {
-    ($($variant:ident($rust:ty) = $id:literal, $name:literal;)*) => {
+    ($($variant:ident($rust:ty) = $id:literal;)*) => {
         /// One metadata value; arrays of arrays do not exist in llama.cpp and are refused.
         #[derive(Debug, Clone, PartialEq)]
-        #[allow(missing_docs, reason = "a variant says its type and nothing else")]
         pub enum MetaValue {
             $($variant($rust),)*
             String(GgufString),
@@ -118,7 +117,6 @@ macro_rules! meta_values {
 
         /// An array of one element type, stored compactly.
         #[derive(Debug, Clone, PartialEq)]
-        #[allow(missing_docs, reason = "a variant says its element type and nothing else")]
         pub enum MetaArray {
             $($variant(Vec<$rust>),)*
             String(StringArray),
@@ -131,15 +129,6 @@ macro_rules! meta_values {
                     $(Self::$variant(_) => $id,)*
                     Self::String(_) => STRING_TYPE_ID,
                     Self::Array(_) => ARRAY_TYPE_ID,
-                }
-            }
-
-            /// The type's name, as `gguf_type_name` gives it.
-            pub const fn type_name(&self) -> &'static str {
-                match self {
-                    $(Self::$variant(_) => $name,)*
-                    Self::String(_) => "str",
-                    Self::Array(_) => "arr",
                 }
             }
         }
@@ -180,17 +169,17 @@ pub(super) const STRING_TYPE_ID: u32 = 8;
 pub(super) const ARRAY_TYPE_ID: u32 = 9;
 
 meta_values! {
-    U8(u8) = 0, "u8";
-    I8(i8) = 1, "i8";
-    U16(u16) = 2, "u16";
-    I16(i16) = 3, "i16";
-    U32(u32) = 4, "u32";
-    I32(i32) = 5, "i32";
-    F32(f32) = 6, "f32";
-    Bool(bool) = 7, "bool";
-    U64(u64) = 10, "u64";
-    I64(i64) = 11, "i64";
-    F64(f64) = 12, "f64";
+    U8(u8) = 0;
+    I8(i8) = 1;
+    U16(u16) = 2;
+    I16(i16) = 3;
+    U32(u32) = 4;
+    I32(i32) = 5;
+    F32(f32) = 6;
+    Bool(bool) = 7;
+    U64(u64) = 10;
+    I64(i64) = 11;
+    F64(f64) = 12;
 }
 
 impl From<&str> for MetaValue {

@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::read::tensor_bytes;
-use super::value::ARRAY_TYPE_ID;
-use super::{
-    ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES, GgmlType, MAGIC, MAX_DIMS, MAX_TENSOR_NAME_BYTES,
-    MetaArray, MetaValue, Metadata, VERSION, align_up,
+use super::format::{
+    ALIGNMENT_KEY, DEFAULT_ALIGNMENT_BYTES, MAGIC, MAX_DIMS, MAX_TENSOR_NAME_BYTES, VERSION,
+    align_up,
 };
+use super::ggml_type::GgmlType;
+use super::read::tensor_bytes;
+use super::value::{ARRAY_TYPE_ID, MetaArray, MetaValue, Metadata};
 
 /// A tensor to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,6 @@ pub struct TensorDesc {
     pub name: String,
     /// Dimensions, fastest first; at most four.
     pub dims: Vec<u64>,
-    /// Element type.
     pub ty: GgmlType,
 }
 
@@ -31,24 +31,16 @@ pub enum WriteError {
     Alignment,
     /// A name that readers refuse.
     #[error("{name:?} cannot be a key or tensor name (empty, with NUL, or too long)")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
     /// Two tensors of one name.
     #[error("tensor {name:?} appears twice")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
+    Duplicate { name: String },
     /// Rows that are not whole blocks, more than four dimensions, or a size beyond 63 bits.
     #[error("tensor {name:?}: shape {dims:?} does not fit type {ty}")]
     Shape {
-        /// The tensor.
         name: String,
         /// Dimensions, fastest first.
         dims: Vec<u64>,
-        /// The type.
         ty: GgmlType,
     },
     /// Tensors begun in another order than announced, or one begun before the last ended.
@@ -62,7 +54,6 @@ pub enum WriteError {
     /// A tensor with more or fewer bytes than its shape says.
     #[error("tensor {name:?} takes {need} bytes, {given} were given")]
     Length {
-        /// The tensor.
         name: String,
         /// Bytes its shape takes.
         need: u64,
@@ -83,7 +74,6 @@ pub struct EncodedHeader {
     pub alignment_bytes: u64,
     /// Per tensor, bytes from the start of the file to its data.
     pub offsets: Vec<u64>,
-    /// Per tensor, bytes of data.
     pub lens: Vec<u64>,
     /// Length of the whole file: the last tensor's padded end.
     pub file_len: u64,

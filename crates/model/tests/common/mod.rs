@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use motley_model::gguf::{
-    GgmlType, GgufHeader, GgufWriter, Limits, MetaValue, Metadata, StringArray, TensorDesc,
+    GgmlType, GgufHeader, GgufLimits, GgufWriter, MetaValue, Metadata, StringArray, TensorDesc,
 };
 
 /// A model to be written.
@@ -86,7 +86,7 @@ impl Synth {
 
     /// The file's header, read back.
     pub(crate) fn header(&self) -> GgufHeader {
-        GgufHeader::read(std::io::Cursor::new(self.bytes()), &Limits::default()).unwrap()
+        GgufHeader::read(std::io::Cursor::new(self.bytes()), &GgufLimits::default()).unwrap()
     }
 
     /// Writes the model as `parts` files the way llama-gguf-split does; gives their paths.

@@ -1,7 +1,7 @@
 //! What is known before a run: the model, the machine, what was measured on it. Gathered by a
 //! door; a machine that is only described has its facts from the description.
 
-use motley_cost::calibration::Calibration as CalibrationTable;
+use motley_cost::calibration::CalibrationFile;
 use motley_machine::{Device, DeviceKind, Machine};
 use motley_profile::Profile;
 
@@ -15,7 +15,7 @@ pub struct Facts<'a> {
     pub model: &'a ModelNeeds,
     pub machine: &'a Machine,
     /// What work costs here, where it was measured; else costs follow from the description.
-    pub measured: Option<&'a CalibrationTable>,
+    pub measured: Option<&'a CalibrationFile>,
     /// The model's routing, where known.
     pub profile: Option<&'a Profile>,
     /// RAM at this moment; `None` where the system does not say.

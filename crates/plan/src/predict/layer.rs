@@ -67,7 +67,7 @@ impl LayerCosts {
             disk: (one(rate(disk)) - disk.latency_us, disk.latency_us),
             foreseen: known.map_or((0.0, 0.0), |costs| {
                 let layers = f64::from(demand.expert_layers).max(1.0);
-                (costs.foreseen.unwrap_or(0.0), f64::from(tokens) * costs.dense_us / layers)
+                (costs.predicted.unwrap_or(0.0), f64::from(tokens) * costs.dense_us / layers)
             }),
             sync_us: calibration.link.filter(|_| apart).map_or(0.0, |link| 2.0 * link.latency_us),
         }

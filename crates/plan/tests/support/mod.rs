@@ -2,8 +2,8 @@
 
 use motley_model::gguf::GgmlType;
 use motley_model::{
-    Attention, ExpertTensor, FileRange, LayerExperts, Matrix, ModelSpec, Part, Role, Shape,
-    SpecTensor,
+    Attention, ExpertTensor, FileRange, LayerExperts, Matrix, ModelSpec, Role, Shape, SpecTensor,
+    TensorPart,
 };
 
 /// Numbers of a model.
@@ -43,13 +43,13 @@ pub(crate) fn spec(numbers: Numbers) -> ModelSpec {
             (Matrix::Up, "up", [hidden, width, all]),
             (Matrix::Down, "down", [width, hidden, all]),
         ] {
-            let role = Role::Routed { layer, matrix, part: Part::Weight };
+            let role = Role::Routed { layer, matrix, part: TensorPart::Weight };
             let name = format!("blk.{layer}.ffn_{name}_exps.weight");
             let tensor = push(&mut tensors, &name, &dims, ty, role);
             matrices.push(ExpertTensor {
                 tensor,
                 matrix,
-                part: Part::Weight,
+                part: TensorPart::Weight,
                 ty,
                 file: 0,
                 base_offset: 0,

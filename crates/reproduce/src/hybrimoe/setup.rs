@@ -155,7 +155,7 @@ impl Run<'_> {
         let home =
             Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
         Ok(Costs {
-            fast: ComputeCost::derive(gpu, &shape, Efficiency::USUAL),
+            fast: ComputeCost::derive(gpu, &shape, Efficiency::DEFAULT),
             home: (system != System::AdapMoe).then_some(home),
             link: TransferCost::new(link.latency_us, self.open.link_gb_per_s),
             expert_bytes: shape.bytes,

@@ -184,7 +184,7 @@ impl Pair<'_> {
         let at_home = ComputeCost::derive(cpu, &shape, on_cpu);
         let on_gpu = ComputeCost {
             launch_us: self.open.gpu_start_us,
-            ..ComputeCost::derive(gpu, &shape, Efficiency::USUAL)
+            ..ComputeCost::derive(gpu, &shape, Efficiency::DEFAULT)
         };
         let link = |from: &Device, to: &Device, share: f64| {
             let found = self.machine.link(&from.name, &to.name);

@@ -1,18 +1,16 @@
 //! `/v1/chat/completions`.
 
+use super::generate::generate;
 use crate::app::App;
-use crate::asking;
-use crate::body::read_json;
 use crate::error::{ApiError, Refusals};
-use crate::serve::unix_s;
-use crate::telling::{ChatTeller, answer};
-use crate::wire::{ChatAnswer, ChatRequest};
+use crate::request::prepare_chat;
+use crate::response::ChatFormatter;
+use crate::wire::{ChatRequest, ChatResponse};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
 use axum::response::Response;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Answers a conversation; with `stream` as server-sent events of `ChatChunk`.
 #[utoipa::path(
@@ -20,7 +18,7 @@ use std::time::Instant;
     path = "/v1/chat/completions",
     request_body = ChatRequest,
     responses(
-        (status = 200, content((ChatAnswer = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((ChatResponse = "application/json"), (String = "text/event-stream"))),
         Refusals,
     ),
 )]
@@ -28,10 +26,8 @@ pub(crate) async fn chat(
     State(app): State<Arc<App>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    let started = Instant::now();
-    let request: ChatRequest = read_json(request, &app.options.limits).await?;
-    let prepared = super::prepare(&app, move |app| asking::chat(app, &request)).await?;
-    let model = app.options.model_name.clone();
-    let teller = ChatTeller::new(&model, unix_s(), prepared.format, prepared.asks.len());
-    answer(app, prepared, teller, started).await
+    generate(app, request, prepare_chat, |app, prepared| {
+        ChatFormatter::new(&app.options.model_name, prepared.format, prepared.asks.len())
+    })
+    .await
 }

@@ -1,18 +1,16 @@
 //! `/v1/completions`.
 
+use super::generate::generate;
 use crate::app::App;
-use crate::asking;
-use crate::body::read_json;
 use crate::error::{ApiError, Refusals};
-use crate::serve::unix_s;
-use crate::telling::{CompletionTeller, answer};
-use crate::wire::{CompletionAnswer, CompletionRequest};
+use crate::request::prepare_completion;
+use crate::response::CompletionFormatter;
+use crate::wire::{CompletionRequest, CompletionResponse};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
 use axum::response::Response;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Continues text; with `stream` as server-sent events of the same shape.
 #[utoipa::path(
@@ -20,7 +18,7 @@ use std::time::Instant;
     path = "/v1/completions",
     request_body = CompletionRequest,
     responses(
-        (status = 200, content((CompletionAnswer = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((CompletionResponse = "application/json"), (String = "text/event-stream"))),
         Refusals,
     ),
 )]
@@ -28,10 +26,8 @@ pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    let started = Instant::now();
-    let request: CompletionRequest = read_json(request, &app.options.limits).await?;
-    let mut prepared = super::prepare(&app, move |app| asking::completion(app, &request)).await?;
-    let echo = std::mem::take(&mut prepared.echo);
-    let teller = CompletionTeller::new(&app.options.model_name, unix_s(), echo);
-    answer(app, prepared, teller, started).await
+    generate(app, request, prepare_completion, |app, prepared| {
+        CompletionFormatter::new(&app.options.model_name, std::mem::take(&mut prepared.echo))
+    })
+    .await
 }

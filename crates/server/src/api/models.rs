@@ -29,7 +29,7 @@ pub(crate) async fn one(
     if model.id == name {
         return Ok(Json(model));
     }
-    let message = format!("there is no such model here; `{}` is served", model.id);
+    let message = format!("unknown model; this server has `{}`", model.id);
     Err(ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message))
 }
 

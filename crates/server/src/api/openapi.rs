@@ -1,6 +1,8 @@
-//! The OpenAPI document, made from the types.
+//! The OpenAPI document, generated from the types.
 
-use super::{chat, completions, health, models, room};
+use super::{chat, completions, dashboard, health, models};
+use axum::http::header;
+use axum::response::IntoResponse;
 use utoipa::OpenApi;
 
 #[derive(OpenApi)]
@@ -14,13 +16,18 @@ use utoipa::OpenApi;
         health::health,
         health::ready,
         health::metrics,
-        room::room,
+        dashboard::dashboard,
     ),
     components(schemas(crate::wire::ChatChunk, crate::error::ErrorBody))
 )]
 struct Document;
 
-/// The document.
+/// `GET /openapi.json`.
+pub(crate) async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json())
+}
+
+/// The OpenAPI document as JSON.
 pub fn openapi_json() -> String {
     Document::openapi().to_json().unwrap_or_default()
 }

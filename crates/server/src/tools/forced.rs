@@ -1,6 +1,6 @@
-//! A call the grammar forced: the whole answer is `{"name": …, "arguments": …}`.
+//! A call that the grammar enforces: the whole output is `{"name": …, "arguments": …}`.
 
-use super::{Call, Said};
+use super::parsed::{Call, Parsed};
 
 #[derive(Debug, Default)]
 pub(crate) struct Forced {
@@ -8,17 +8,17 @@ pub(crate) struct Forced {
 }
 
 impl Forced {
-    pub(super) fn push(&mut self, text: &str) -> Said {
+    pub(super) fn push(&mut self, text: &str) -> Parsed {
         self.written.push_str(text);
-        Said::default()
+        Parsed::default()
     }
 
-    /// An answer cut off in the middle is no call; it is given as the text it is.
-    pub(super) fn finish(&mut self) -> Said {
+    /// Output that was cut off is not a call; it becomes text.
+    pub(super) fn finish(&mut self) -> Parsed {
         let written = std::mem::take(&mut self.written);
         match Call::from_text(&written) {
-            Some(call) => Said { calls: vec![call], ..Said::default() },
-            None => Said { text: written, ..Said::default() },
+            Some(call) => Parsed { calls: vec![call], ..Parsed::default() },
+            None => Parsed { text: written, ..Parsed::default() },
         }
     }
 }
@@ -32,8 +32,12 @@ mod tests {
     #[test]
     fn the_whole_answer_is_the_call() {
         let text = r#" {"name": "f", "arguments": {"a": [1]}} "#;
-        check(Forced, text, &Said { calls: vec![call("f", r#"{"a":[1]}"#)], ..Said::default() });
+        check(
+            Forced,
+            text,
+            &Parsed { calls: vec![call("f", r#"{"a":[1]}"#)], ..Parsed::default() },
+        );
         let cut = r#"{"name": "f", "argu"#;
-        check(Forced, cut, &Said { text: cut.into(), ..Said::default() });
+        check(Forced, cut, &Parsed { text: cut.into(), ..Parsed::default() });
     }
 }

@@ -1,13 +1,13 @@
 //! gpt-oss: messages in channels, between control tokens.
 //!
 //! ```text
-//! <|channel|>analysis<|message|>…<|end|>          what it thinks
-//! <|start|>assistant<|channel|>final<|message|>…  what it says
+//! <|channel|>analysis<|message|>…<|end|>          thought
+//! <|start|>assistant<|channel|>final<|message|>…  text
 //! <|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>
 //! ```
 
 use super::marks::{Found, Marks};
-use super::{Call, Said};
+use super::parsed::{Call, Parsed};
 
 const MARKS: [&str; 7] = [
     "<|start|>",
@@ -40,47 +40,47 @@ pub(crate) struct Harmony {
 }
 
 impl Harmony {
-    pub(super) fn push(&mut self, text: &str) -> Said {
+    pub(super) fn push(&mut self, text: &str) -> Parsed {
         self.marks.push(text);
-        let mut said = Said::default();
+        let mut parsed = Parsed::default();
         loop {
             match self.marks.next(&MARKS) {
                 Found::Mark(text, mark) => {
-                    self.text(&text, &mut said);
-                    self.mark(mark, &mut said);
+                    self.text(&text, &mut parsed);
+                    self.mark(mark, &mut parsed);
                 }
                 Found::Text(text) => {
-                    self.text(&text, &mut said);
-                    return said;
+                    self.text(&text, &mut parsed);
+                    return parsed;
                 }
             }
         }
     }
 
-    pub(super) fn finish(&mut self) -> Said {
-        let mut said = Said::default();
+    pub(super) fn finish(&mut self) -> Parsed {
+        let mut parsed = Parsed::default();
         let rest = self.marks.rest();
-        self.text(&rest, &mut said);
-        self.mark("<|end|>", &mut said);
-        said
+        self.text(&rest, &mut parsed);
+        self.mark("<|end|>", &mut parsed);
+        parsed
     }
 
-    fn text(&mut self, text: &str, said: &mut Said) {
+    fn text(&mut self, text: &str, parsed: &mut Parsed) {
         match &mut self.place {
             Place::Header(header) => header.push_str(text),
-            Place::Thought => said.thought.push_str(text),
-            Place::Text | Place::Outside => said.text.push_str(text),
+            Place::Thought => parsed.thought.push_str(text),
+            Place::Text | Place::Outside => parsed.text.push_str(text),
             Place::Call(_, arguments) => arguments.push_str(text),
         }
     }
 
-    fn mark(&mut self, mark: &str, said: &mut Said) {
+    fn mark(&mut self, mark: &str, parsed: &mut Parsed) {
         let place = std::mem::take(&mut self.place);
         self.place = match (mark, place) {
             ("<|message|>", Place::Header(header)) => body(&header),
             ("<|channel|>" | "<|constrain|>", Place::Header(header)) => Place::Header(header + " "),
             (_, Place::Call(name, arguments)) => {
-                said.calls.push(Call { name, arguments });
+                parsed.calls.push(Call { name, arguments });
                 after(mark)
             }
             (mark, _) => after(mark),
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn thoughts_and_the_answer() {
         let text = "<|channel|>analysis<|message|>Simple.<|end|><|start|>assistant<|channel|>final<|message|>4";
-        let expected = Said { text: "4".into(), thought: "Simple.".into(), calls: Vec::new() };
+        let expected = Parsed { text: "4".into(), thought: "Simple.".into(), calls: Vec::new() };
         check(Harmony, text, &expected);
     }
 
@@ -127,14 +127,18 @@ mod tests {
         check(
             Harmony,
             text,
-            &Said { calls: vec![call("now", r#"{"zone":"UTC"}"#)], ..Said::default() },
+            &Parsed { calls: vec![call("now", r#"{"zone":"UTC"}"#)], ..Parsed::default() },
         );
         let role = "<|start|>assistant to=functions.f<|channel|>commentary<|message|>{}";
-        check(Harmony, role, &Said { calls: vec![call("f", "{}")], ..Said::default() });
+        check(Harmony, role, &Parsed { calls: vec![call("f", "{}")], ..Parsed::default() });
     }
 
     #[test]
     fn text_without_channels_is_text() {
-        check(Harmony, "Hello <|there", &Said { text: "Hello <|there".into(), ..Said::default() });
+        check(
+            Harmony,
+            "Hello <|there",
+            &Parsed { text: "Hello <|there".into(), ..Parsed::default() },
+        );
     }
 }

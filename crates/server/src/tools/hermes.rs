@@ -2,7 +2,7 @@
 //! times, text before and between.
 
 use super::marks::{Found, Marks};
-use super::{Call, Said};
+use super::parsed::{Call, Parsed};
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
@@ -16,61 +16,61 @@ pub(crate) struct Hermes {
 }
 
 impl Hermes {
-    pub(super) fn push(&mut self, text: &str) -> Said {
+    pub(super) fn push(&mut self, text: &str) -> Parsed {
         self.marks.push(text);
-        let mut said = Said::default();
+        let mut parsed = Parsed::default();
         loop {
             let wanted = if self.inside.is_some() { [CLOSE] } else { [OPEN] };
             match (self.marks.next(&wanted), &mut self.inside) {
                 (Found::Mark(text, _), None) => {
-                    self.text(&text, &mut said);
+                    self.text(&text, &mut parsed);
                     self.inside = Some(String::new());
                 }
                 (Found::Mark(text, _), Some(call)) => {
                     call.push_str(&text);
-                    self.close(&mut said, CLOSE);
+                    self.close(&mut parsed, CLOSE);
                 }
                 (Found::Text(text), None) => {
-                    self.text(&text, &mut said);
-                    return said;
+                    self.text(&text, &mut parsed);
+                    return parsed;
                 }
                 (Found::Text(text), Some(call)) => {
                     call.push_str(&text);
-                    return said;
+                    return parsed;
                 }
             }
         }
     }
 
-    pub(super) fn finish(&mut self) -> Said {
-        let mut said = Said::default();
+    pub(super) fn finish(&mut self) -> Parsed {
+        let mut parsed = Parsed::default();
         let rest = self.marks.rest();
         match &mut self.inside {
             Some(call) => {
                 call.push_str(&rest);
-                self.close(&mut said, "");
+                self.close(&mut parsed, "");
             }
-            None => self.text(&rest, &mut said),
+            None => self.text(&rest, &mut parsed),
         }
-        said
+        parsed
     }
 
-    /// Ends the call inside; what is no call is given back as the text it was.
-    fn close(&mut self, said: &mut Said, end: &str) {
+    /// Ends the current call; what cannot be parsed as one becomes text.
+    fn close(&mut self, parsed: &mut Parsed, end: &str) {
         let Some(text) = self.inside.take() else { return };
         match Call::from_text(&text) {
             Some(call) => {
-                said.calls.push(call);
+                parsed.calls.push(call);
                 self.called = true;
             }
-            None => said.text.push_str(&format!("{OPEN}{text}{end}")),
+            None => parsed.text.push_str(&format!("{OPEN}{text}{end}")),
         }
     }
 
     /// Blank lines around calls are not text.
-    fn text(&self, text: &str, said: &mut Said) {
+    fn text(&self, text: &str, parsed: &mut Parsed) {
         if !(self.called && text.trim().is_empty()) {
-            said.text.push_str(text);
+            parsed.text.push_str(text);
         }
     }
 }
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn calls_and_the_text_before_them() {
         let text = "Let me see.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n</tool_call>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
-        let expected = Said {
+        let expected = Parsed {
             text: "Let me see.\n".into(),
             calls: vec![call("now", r#"{"zone":"UTC"}"#), call("f", "{}")],
-            ..Said::default()
+            ..Parsed::default()
         };
         check(Hermes, text, &expected);
     }
@@ -96,13 +96,13 @@ mod tests {
     fn a_call_cut_off_or_malformed_is_text() {
         for text in ["a <tool_call>{\"name\": \"no", "<tool_call>nonsense</tool_call> b", "1 <tool"]
         {
-            check(Hermes, text, &Said { text: text.into(), ..Said::default() });
+            check(Hermes, text, &Parsed { text: text.into(), ..Parsed::default() });
         }
     }
 
     #[test]
     fn a_call_that_is_whole_but_not_closed_counts() {
         let text = r#"<tool_call>{"name":"f","arguments":"{}"}"#;
-        check(Hermes, text, &Said { calls: vec![call("f", "{}")], ..Said::default() });
+        check(Hermes, text, &Parsed { calls: vec![call("f", "{}")], ..Parsed::default() });
     }
 }

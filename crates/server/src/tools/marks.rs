@@ -1,6 +1,6 @@
 //! Text up to the first of several markers, when it arrives in pieces.
 
-/// Text not yet taken.
+/// Text that was not returned yet.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     held: String,
@@ -20,7 +20,7 @@ impl Marks {
         self.held.push_str(text);
     }
 
-    /// Text and the first marker in it, or the text that is sure.
+    /// Text and the first marker in it, or the text that is certain.
     pub(super) fn next(&mut self, marks: &[&'static str]) -> Found {
         let first = marks.iter().filter_map(|mark| Some((self.held.find(mark)?, *mark))).min();
         if let Some((at, mark)) = first {

@@ -1,7 +1,7 @@
 //! Mistral: after `[TOOL_CALLS]` either a JSON list of calls or `name[ARGS]{…}`.
 
 use super::marks::{Found, Marks};
-use super::{Call, Said};
+use super::parsed::{Call, Parsed};
 use serde_json::Value;
 
 const OPEN: &str = "[TOOL_CALLS]";
@@ -15,9 +15,9 @@ pub(crate) struct Mistral {
 }
 
 impl Mistral {
-    pub(super) fn push(&mut self, text: &str) -> Said {
+    pub(super) fn push(&mut self, text: &str) -> Parsed {
         self.marks.push(text);
-        let mut said = Said::default();
+        let mut parsed = Parsed::default();
         loop {
             let (text, opened) = match self.marks.next(&[OPEN]) {
                 Found::Mark(text, _) => (text, true),
@@ -25,29 +25,29 @@ impl Mistral {
             };
             match self.calls.last_mut() {
                 Some(call) => call.push_str(&text),
-                None => said.text.push_str(&text),
+                None => parsed.text.push_str(&text),
             }
             if !opened {
-                return said;
+                return parsed;
             }
             self.calls.push(String::new());
         }
     }
 
-    pub(super) fn finish(&mut self) -> Said {
-        let mut said = Said::default();
+    pub(super) fn finish(&mut self) -> Parsed {
+        let mut parsed = Parsed::default();
         let rest = self.marks.rest();
         match self.calls.last_mut() {
             Some(call) => call.push_str(&rest),
-            None => said.text.push_str(&rest),
+            None => parsed.text.push_str(&rest),
         }
         for written in std::mem::take(&mut self.calls) {
             match calls(&written) {
-                Some(calls) => said.calls.extend(calls),
-                None => said.text.push_str(&format!("{OPEN}{written}")),
+                Some(calls) => parsed.calls.extend(calls),
+                None => parsed.text.push_str(&format!("{OPEN}{written}")),
             }
         }
-        said
+        parsed
     }
 }
 
@@ -72,20 +72,20 @@ mod tests {
     fn a_list_of_calls() {
         let text = r#"[TOOL_CALLS][{"name":"f","arguments":{"a":1}},{"name":"g","arguments":{}}]"#;
         let calls = vec![call("f", r#"{"a":1}"#), call("g", "{}")];
-        check(Mistral, text, &Said { calls, ..Said::default() });
+        check(Mistral, text, &Parsed { calls, ..Parsed::default() });
     }
 
     #[test]
     fn names_with_arguments() {
         let text = r#"Hm. [TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}"#;
         let calls = vec![call("f", r#"{"a":1}"#), call("g", "{}")];
-        check(Mistral, text, &Said { text: "Hm. ".into(), calls, ..Said::default() });
+        check(Mistral, text, &Parsed { text: "Hm. ".into(), calls, ..Parsed::default() });
     }
 
     #[test]
     fn anything_else_is_text() {
         for text in ["[TOOL", "[TOOL_CALLS]sorry", "plain"] {
-            check(Mistral, text, &Said { text: text.into(), ..Said::default() });
+            check(Mistral, text, &Parsed { text: text.into(), ..Parsed::default() });
         }
     }
 }

@@ -1,19 +1,20 @@
-//! What a model said, taken apart: text, thoughts, calls of functions. One format, one
-//! file; a format nobody knows is plain text. Text arrives in pieces, and what may be
-//! the beginning of a marker is held back until it is clear.
+//! A model's output, parsed: text, thoughts, function calls. One format, one file; an unknown
+//! format is plain text. Text arrives in pieces, and what may be the beginning of a marker is
+//! held back until it is clear.
 
 mod forced;
 mod harmony;
 mod hermes;
 mod marks;
 mod mistral;
+mod parsed;
 
-use serde_json::Value;
+pub(crate) use parsed::{Call, Parsed};
 
-/// How a model writes calls.
+/// How a model writes function calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Not at all: all is text.
+    /// No calls: everything is text.
     Plain,
     /// `<tool_call>{…}</tool_call>`: Hermes, Qwen.
     Hermes,
@@ -21,12 +22,12 @@ pub(crate) enum Format {
     Mistral,
     /// Channels between control tokens: gpt-oss.
     Harmony,
-    /// The answer is one call, written as JSON: a grammar saw to that.
+    /// The output is one call as JSON, as a grammar enforces.
     Forced,
 }
 
 impl Format {
-    /// Told from the model's own template.
+    /// Recognised by the markers in the model's template.
     pub(crate) fn of_template(template: &str) -> Self {
         let marks = [
             ("<|channel|>", Self::Harmony),
@@ -36,45 +37,13 @@ impl Format {
         marks.into_iter().find(|(mark, _)| template.contains(mark)).map_or(Self::Plain, |m| m.1)
     }
 
-    /// Whether its markers are control tokens, which are not shown otherwise.
+    /// Whether its markers are control tokens, which are hidden by default.
     pub(crate) fn control_tokens(self) -> bool {
         matches!(self, Self::Mistral | Self::Harmony)
     }
 }
 
-/// What is new in an answer.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) text: String,
-    pub(crate) thought: String,
-    pub(crate) calls: Vec<Call>,
-}
-
-/// A call of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
-    pub(crate) name: String,
-    /// JSON, as text.
-    pub(crate) arguments: String,
-}
-
-impl Call {
-    /// From `{"name": …, "arguments": …}`; `parameters` is understood as well.
-    fn from_json(json: &Value) -> Option<Self> {
-        let arguments = json.get("arguments").or_else(|| json.get("parameters"))?;
-        let arguments = match arguments {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Some(Self { name: json.get("name")?.as_str()?.to_owned(), arguments })
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Self::from_json(&serde_json::from_str(text.trim()).ok()?)
-    }
-}
-
-/// Takes an answer apart as it arrives.
+/// Parses output as it arrives.
 #[derive(Debug)]
 pub(crate) enum Parser {
     Plain,
@@ -95,10 +64,10 @@ impl Parser {
         }
     }
 
-    /// Adds text; what is sure now.
-    pub(crate) fn push(&mut self, text: &str) -> Said {
+    /// Adds text; returns what is certain now.
+    pub(crate) fn push(&mut self, text: &str) -> Parsed {
         match self {
-            Self::Plain => Said { text: text.to_owned(), ..Said::default() },
+            Self::Plain => Parsed { text: text.to_owned(), ..Parsed::default() },
             Self::Hermes(parser) => parser.push(text),
             Self::Mistral(parser) => parser.push(text),
             Self::Harmony(parser) => parser.push(text),
@@ -106,10 +75,10 @@ impl Parser {
         }
     }
 
-    /// What was held back, when no more comes.
-    pub(crate) fn finish(&mut self) -> Said {
+    /// What was held back, after the last text.
+    pub(crate) fn finish(&mut self) -> Parsed {
         match self {
-            Self::Plain => Said::default(),
+            Self::Plain => Parsed::default(),
             Self::Hermes(parser) => parser.finish(),
             Self::Mistral(parser) => parser.finish(),
             Self::Harmony(parser) => parser.finish(),
@@ -122,14 +91,14 @@ impl Parser {
 mod tests {
     use super::*;
 
-    /// All that is said when `text` arrives in pieces of `piece` characters.
-    pub(super) fn said(format: Format, text: &str, piece: usize) -> Said {
+    /// Everything parsed when `text` arrives in pieces of `piece` characters.
+    pub(super) fn parsed(format: Format, text: &str, piece: usize) -> Parsed {
         let mut parser = Parser::new(format);
-        let mut all = Said::default();
-        let mut add = |said: Said| {
-            all.text.push_str(&said.text);
-            all.thought.push_str(&said.thought);
-            all.calls.extend(said.calls);
+        let mut all = Parsed::default();
+        let mut add = |parsed: Parsed| {
+            all.text.push_str(&parsed.text);
+            all.thought.push_str(&parsed.thought);
+            all.calls.extend(parsed.calls);
         };
         let chars: Vec<char> = text.chars().collect();
         chars.chunks(piece).for_each(|part| add(parser.push(&part.iter().collect::<String>())));
@@ -138,9 +107,9 @@ mod tests {
     }
 
     /// The same in pieces of every size.
-    pub(super) fn check(format: Format, text: &str, expected: &Said) {
+    pub(super) fn check(format: Format, text: &str, expected: &Parsed) {
         for piece in 1..=text.chars().count().max(1) {
-            assert_eq!(&said(format, text, piece), expected, "in pieces of {piece}");
+            assert_eq!(&parsed(format, text, piece), expected, "in pieces of {piece}");
         }
     }
 
@@ -149,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_tell_their_format() {
+    fn formats_are_recognised_by_their_markers() {
         assert_eq!(Format::of_template("…<tool_call>…"), Format::Hermes);
         assert_eq!(Format::of_template("…[TOOL_CALLS]…"), Format::Mistral);
         assert_eq!(Format::of_template("<|start|>…<|channel|>…<tool_call>"), Format::Harmony);
@@ -158,7 +127,7 @@ mod tests {
 
     #[test]
     fn plain_text_stays() {
-        let expected = Said { text: "<tool_call>{}".into(), ..Said::default() };
+        let expected = Parsed { text: "<tool_call>{}".into(), ..Parsed::default() };
         check(Format::Plain, "<tool_call>{}", &expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What both ways to ask share.
+//! What both routes share.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,19 +28,17 @@ pub struct SamplingFields {
     pub repeat_penalty: Option<f32>,
     /// The same seed gives the same draw.
     pub seed: Option<i64>,
-    /// How many answers.
     #[schema(minimum = 1, maximum = 16)]
     pub n: Option<u32>,
-    /// Strings that end the answer.
+    /// Strings that end the response.
     pub stop: Option<Stop>,
-    /// Answer in pieces.
+    /// Send server-sent events.
     pub stream: Option<bool>,
-    /// What else a stream tells.
     pub stream_options: Option<StreamOptions>,
-    /// Not supported: refused when it says anything.
+    /// Not supported: refused unless empty.
     #[schema(value_type = Option<Object>)]
     pub logit_bias: Option<serde_json::Value>,
-    /// Go on past the model's end token.
+    /// Continue past the model's end token.
     pub ignore_eos: Option<bool>,
 }
 
@@ -48,13 +46,11 @@ pub struct SamplingFields {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Stop {
-    /// One.
     One(String),
-    /// Several.
     Many(Vec<String>),
 }
 
-/// What else a stream tells.
+/// What else a stream contains.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 pub struct StreamOptions {
     /// A last chunk with the token counts.
@@ -64,27 +60,23 @@ pub struct StreamOptions {
 /// Tokens of a request.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct Usage {
-    /// Tokens of the prompt.
     pub prompt_tokens: usize,
-    /// Tokens of all answers.
     pub completion_tokens: usize,
-    /// Both.
     pub total_tokens: usize,
-    /// More about the prompt.
     pub prompt_tokens_details: UsageDetails,
 }
 
 /// More about a prompt's tokens.
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct UsageDetails {
-    /// Those computed for an earlier request already.
+    /// Tokens that an earlier request had computed already.
     pub cached_tokens: usize,
 }
 
 /// A model that is served.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Model {
-    /// Its name in requests.
+    /// Name in requests.
     pub id: String,
     /// Always `model`.
     pub object: &'static str,
@@ -99,6 +91,5 @@ pub struct Model {
 pub struct ModelList {
     /// Always `list`.
     pub object: &'static str,
-    /// The models.
     pub data: Vec<Model>,
 }

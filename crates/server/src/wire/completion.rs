@@ -1,6 +1,6 @@
 //! `/v1/completions`: text to be continued.
 
-use super::{SamplingFields, Usage};
+use super::common::{SamplingFields, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -10,21 +10,19 @@ use utoipa::ToSchema;
 pub struct CompletionRequest {
     /// The served model's name; may be left out.
     pub model: Option<String>,
-    /// What to continue.
     pub prompt: CompletionPrompt,
-    /// Most tokens of an answer; 16 when absent, as the API has it.
+    /// Most tokens of a choice; 16 when absent, as in OpenAI's API.
     #[schema(minimum = 1)]
     pub max_tokens: Option<u32>,
     /// Log-probabilities with so many alternatives.
     #[schema(maximum = 20)]
     pub logprobs: Option<u32>,
-    /// Begin the answer with the prompt.
+    /// Begin the choice with the prompt.
     pub echo: Option<bool>,
     /// Not supported: refused when it is not empty.
     pub suffix: Option<String>,
     /// Not supported beyond `n`.
     pub best_of: Option<u32>,
-    /// How tokens are chosen.
     #[serde(flatten)]
     pub sampling: SamplingFields,
 }
@@ -33,9 +31,7 @@ pub struct CompletionRequest {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum CompletionPrompt {
-    /// One text.
     Text(String),
-    /// Several texts.
     Texts(Vec<String>),
     /// One prompt's tokens.
     Tokens(Vec<i32>),
@@ -43,34 +39,29 @@ pub enum CompletionPrompt {
     TokenLists(Vec<Vec<i32>>),
 }
 
-/// The answers; also each chunk of a stream.
+/// The choices; also each chunk of a stream.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct CompletionAnswer {
-    /// Names the answer.
+pub struct CompletionResponse {
     pub id: String,
     /// Always `text_completion`.
     pub object: &'static str,
     /// Unix seconds.
     pub created: u64,
-    /// The served model.
     pub model: String,
-    /// The answers, prompt by prompt.
+    /// Prompt by prompt.
     pub choices: Vec<CompletionChoice>,
-    /// Token counts; in a stream only in the last chunk, and only when asked for.
+    /// Token counts; in a stream only in the last chunk, and only when requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// One answer, or a piece of it.
+/// One choice, or a piece of it.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct CompletionChoice {
-    /// Which.
     pub index: usize,
-    /// The text.
     pub text: String,
-    /// When asked for.
     pub logprobs: Option<CompletionLogprobs>,
-    /// `stop` or `length`; absent while it goes on.
+    /// `stop` or `length`; absent before the end.
     pub finish_reason: Option<&'static str>,
 }
 

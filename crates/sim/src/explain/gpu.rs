@@ -73,7 +73,7 @@ fn beside(
 }
 
 fn expert_cost(gpu: &motley_machine::Device, bytes: u64, bits: f64) -> ComputeCost {
-    let Efficiency { compute, bandwidth } = Efficiency::USUAL;
+    let Efficiency { compute, bandwidth } = Efficiency::DEFAULT;
     let flop = 2.0 * bytes as f64 * 8.0 / bits;
     ComputeCost {
         launch_us: gpu.launch_us,

@@ -236,7 +236,7 @@ impl<'a> Replays<'a> {
     /// good they are. The memory stays the same: slots for guesses come from the cache.
     fn prefetchers(&self) -> Vec<(Change, Rerun)> {
         let now = self.as_it_was.prefetch;
-        let known = self.record.streaming.as_ref().is_some_and(|s| s.foreseen.is_some());
+        let known = self.record.streaming.as_ref().is_some_and(|s| s.predicted.is_some());
         let all = PrefetchChoice::ALL.iter().copied().filter(|choice| *choice != now);
         let fair = all.filter(|choice| known || !choice.uses_predictions());
         fair.map(|choice| (Change::Prefetch { name: choice.name() }, self.with_prefetch(choice)))
@@ -312,7 +312,7 @@ mod tests {
             ["lfu", "lfru", "mrs", "blend", "previous-token", "prefill-counted", "refill"];
         assert_eq!(names, expected);
         let mut predicted = record();
-        predicted.streaming.as_mut().unwrap().foreseen = Some(0.8);
+        predicted.streaming.as_mut().unwrap().predicted = Some(0.8);
         let found = what_if(&predicted, Some(&trace()), &Scaling::default()).unwrap();
         assert!(found.answers.iter().any(|a| name(&a.change) == Some("next-layer")));
     }

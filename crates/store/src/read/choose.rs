@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use motley_model::{FileRange, Matrix, Part};
+use motley_model::{FileRange, Matrix, TensorPart};
 
 use super::files::Files;
-use super::{Backend, Piece, Priority, Reader, ReaderError, ReaderOptions, Request, Tag};
+use super::priority::Priority;
+use super::reader::{Backend, Reader, ReaderError, ReaderOptions};
+use super::request::{Piece, Request, Tag};
 use crate::arena::{Arena, ArenaError, ArenaSpec};
 
 /// Bytes of one probing read, near an expert's matrix.
@@ -19,16 +21,13 @@ const ROUNDS: u32 = 3;
 /// A candidate must be so much faster than an earlier one to be taken instead.
 const CLEARLY_FASTER: f64 = 1.10;
 
-/// What one candidate did.
+/// What one backend reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
-    /// The mechanism.
+pub struct ReadSpeed {
     pub backend: Backend,
-    /// Reads in flight.
     pub in_flight: u32,
     /// Whether all files were read past the page cache.
     pub direct: bool,
-    /// Bytes read.
     pub bytes: u64,
     /// Median over the rounds, 10⁶ bytes per second.
     pub mb_per_s: f64,
@@ -38,10 +37,9 @@ pub struct Measured {
 pub struct Choice {
     /// Opened and idle.
     pub reader: Reader,
-    /// The candidate it is.
-    pub chosen: Measured,
+    pub chosen: ReadSpeed,
     /// All candidates that could be opened.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<ReadSpeed>,
 }
 
 /// Why nothing could be chosen.
@@ -49,7 +47,7 @@ pub struct Choice {
 #[non_exhaustive]
 pub enum ChooseError {
     /// No backend can be opened; the reason of the last.
-    #[error("no way to read the model's files works")]
+    #[error("no backend can read the model's files")]
     NoBackend(#[source] ReaderError),
     /// No memory for the probe.
     #[error("no memory to probe the disk")]
@@ -58,7 +56,7 @@ pub enum ChooseError {
 
 /// Measures every backend on `files` for `budget` in all (and the time the last reads take),
 /// and opens the faster one; the first of [`Backend::ALL`] when they are alike or the files are
-/// too small to tell.
+/// too small to measure.
 pub fn choose(
     files: &Arc<Files>,
     in_flight: u32,
@@ -100,7 +98,7 @@ pub fn choose_within(
             probe.run(candidate, &mut random);
         }
     }
-    let measured: Vec<Measured> = candidates.iter().map(Candidate::measured).collect();
+    let measured: Vec<ReadSpeed> = candidates.iter().map(Candidate::measured).collect();
     let best = measured.iter().enumerate().reduce(|best, next| {
         if next.1.mb_per_s > best.1.mb_per_s * CLEARLY_FASTER { next } else { best }
     });
@@ -173,17 +171,18 @@ impl Probe<'_> {
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let offset = (*random >> 33) % places * PROBE_BYTES;
         let range = FileRange { file: 0, offset, len_bytes: PROBE_BYTES };
-        let piece = Piece { matrix: Matrix::Gate, part: Part::Weight, range, slot, at_bytes: 0 };
+        let piece =
+            Piece { matrix: Matrix::Gate, part: TensorPart::Weight, range, slot, at_bytes: 0 };
         let tag = Tag(u64::from(piece.slot.index()));
         Some(Request { tag, priority: Priority::Demand, pieces: vec![piece] })
     }
 }
 
 impl Candidate {
-    fn measured(&self) -> Measured {
+    fn measured(&self) -> ReadSpeed {
         let mut rounds = self.mb_per_s.clone();
         rounds.sort_by(f64::total_cmp);
-        Measured {
+        ReadSpeed {
             backend: self.reader.options().backend,
             in_flight: self.reader.options().in_flight,
             direct: self.reader.files().all_direct(),

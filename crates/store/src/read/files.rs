@@ -23,7 +23,7 @@ pub enum FileMode {
     /// Past the page cache (`O_DIRECT`), file by file; buffered where that is refused.
     #[default]
     DirectIfPossible,
-    /// Through the page cache, which is told to forget each range after it was read.
+    /// Through the page cache, which drops each range after it was read.
     Buffered,
 }
 
@@ -33,12 +33,7 @@ pub enum FileMode {
 pub enum FilesError {
     /// A file cannot be opened or described.
     #[error("{}: cannot be opened for reading experts", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
 }
 
 /// Files in the model's order.
@@ -119,7 +114,7 @@ impl Files {
     }
 }
 
-/// Has the page cache forget all of `file` that nobody has mapped or written: what was read
+/// Makes the page cache drop all of `file` that nobody has mapped or written: what was read
 /// once and is kept elsewhere would count against a budget (M3).
 pub fn forget_cached(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
@@ -147,7 +142,7 @@ impl ModelFile {
         self.identity.len_bytes
     }
 
-    /// Has the page cache forget a range, whole pages around it too.
+    /// Makes the page cache drop a range, whole pages around it too.
     pub(crate) fn forget(&self, offset: u64, len_bytes: usize) {
         let page = rustix::param::page_size() as u64;
         let start = offset - offset % page;

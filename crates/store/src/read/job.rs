@@ -5,13 +5,15 @@ use std::ptr::NonNull;
 
 use motley_model::FileRange;
 
+use super::error::ReadError;
 use super::files::ALIGNMENT_MAX_BYTES;
-use super::{Completion, Piece, Priority, ReadError, ReadFailed, Request, Tag};
+use super::priority::Priority;
+use super::request::{Completion, Piece, ReadFailed, Request, Tag};
 use crate::arena::Filled;
 use crate::expert::ExpertSlot;
 
 /// Longest single read. Large enough to saturate a drive with two in flight, small enough that
-/// a demand never waits long behind a guess.
+/// a demand never waits long behind a prefetch.
 pub const CHUNK_BYTES_MAX: u64 = 1 << 20;
 
 /// Chunks of one piece meet at multiples of this, the largest alignment of a direct file.
@@ -31,7 +33,6 @@ pub(crate) struct Chunk {
     pub(crate) file: usize,
     pub(crate) offset: u64,
     pub(crate) len_bytes: usize,
-    /// Where the bytes go.
     pub(crate) target: NonNull<u8>,
     /// Bytes of the same slot before `target` that may be overwritten.
     pub(crate) room_before: usize,
@@ -54,7 +55,6 @@ pub(crate) struct Job {
     /// The next chunk begins in this piece, so many bytes into it.
     cursor: (usize, u64),
     out: u32,
-    began: bool,
     error: Option<ReadError>,
 }
 
@@ -62,7 +62,7 @@ impl Job {
     /// Pieces without bytes are filled already.
     pub(crate) fn new(request: Request) -> Self {
         let Request { tag, priority, pieces } = request;
-        Self { tag, priority, pieces, cursor: (0, 0), out: 0, began: false, error: None }
+        Self { tag, priority, pieces, cursor: (0, 0), out: 0, error: None }
     }
 
     /// The next chunk to read, counted as being out.
@@ -77,13 +77,12 @@ impl Job {
         let at = piece.at_bytes + done as usize;
         self.cursor.1 += len;
         self.out += 1;
-        self.began = true;
         Some(Chunk {
             job: id,
             file,
             offset: start,
             len_bytes: len as usize,
-            // SAFETY: the desk checked that the range fits into the slot from `at_bytes` on.
+            // SAFETY: the read queue checked that the range fits into the slot from `at_bytes` on.
             target: unsafe { piece.slot.start().add(at) },
             room_before: if done == 0 { at } else { 0 },
             room_after: piece.slot.arena().slot_bytes() - at,
@@ -117,11 +116,6 @@ impl Job {
         self.out == 0 && self.all_handed_out()
     }
 
-    /// Whether a chunk was ever handed out.
-    pub(crate) fn began(&self) -> bool {
-        self.began
-    }
-
     /// Files it reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = usize> {
         self.pieces.iter().map(|piece| piece.range.file)
@@ -132,7 +126,7 @@ impl Job {
         self.pieces.iter().map(|piece| piece.range.len_bytes).sum()
     }
 
-    /// What the one who asked gets.
+    /// What the caller receives.
     pub(crate) fn into_completion(self) -> Completion {
         debug_assert_eq!(self.out, 0);
         let Self { tag, priority, pieces, error, .. } = self;
@@ -141,12 +135,6 @@ impl Job {
             Some(error) => Err(ReadFailed { error, request: Request { tag, priority, pieces } }),
         };
         Completion { tag, outcome }
-    }
-
-    /// The request as it was, of a job that has not begun.
-    pub(crate) fn into_request(self) -> Request {
-        debug_assert!(!self.began);
-        Request { tag: self.tag, priority: self.priority, pieces: self.pieces }
     }
 
     fn skip_empty(&mut self) {
@@ -160,7 +148,7 @@ fn filled(pieces: Vec<Piece>) -> ExpertSlot<Filled> {
     let fill = |piece: Piece| {
         let Piece { matrix, part, range, slot, at_bytes } = piece;
         let filled = slot.fill(at_bytes, range.len_bytes as usize);
-        (matrix, part, filled.expect("the desk checked that it fits"))
+        (matrix, part, filled.expect("the read queue checked that it fits"))
     };
     pieces.into_iter().map(fill).collect()
 }

@@ -5,24 +5,24 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::desk::Desk;
 use super::job::Chunk;
+use super::queue::ReadQueue;
 use super::target::{Landed, Staging, Target};
-use super::{AbortOnUnwind, Workers};
+use super::workers::{AbortOnUnwind, Workers};
 
 pub(super) struct Pool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Starts `threads` threads, which the desk's own condition wakes.
-pub(super) fn start(desk: Arc<Desk>, threads: u32) -> io::Result<Pool> {
+/// Starts `threads` threads, which the queue itself wakes.
+pub(super) fn start(queue: Arc<ReadQueue>, threads: u32) -> io::Result<Pool> {
     let mut pool = Pool { threads: Vec::new() };
     for index in 0..threads {
-        let started = start_one(Arc::clone(&desk), index);
+        let started = start_one(Arc::clone(&queue), index);
         match started {
             Ok(thread) => pool.threads.push(thread),
             Err(error) => {
-                desk.close();
+                queue.close();
                 pool.join();
                 return Err(error);
             }
@@ -31,21 +31,21 @@ pub(super) fn start(desk: Arc<Desk>, threads: u32) -> io::Result<Pool> {
     Ok(pool)
 }
 
-fn start_one(desk: Arc<Desk>, index: u32) -> io::Result<JoinHandle<()>> {
+fn start_one(queue: Arc<ReadQueue>, index: u32) -> io::Result<JoinHandle<()>> {
     let staging = Staging::new()?;
     let work = move || {
         let guard = AbortOnUnwind;
-        while let Some(chunk) = desk.take() {
-            let landed = read(&desk, &chunk, &staging);
-            desk.land(chunk, landed);
+        while let Some(chunk) = queue.take() {
+            let landed = read(&queue, &chunk, &staging);
+            queue.land(chunk, landed);
         }
         std::mem::forget(guard);
     };
     std::thread::Builder::new().name(format!("store-read-{index}")).spawn(work)
 }
 
-fn read(desk: &Desk, chunk: &Chunk, staging: &Staging) -> Landed {
-    let target = Target::new(desk.files(), chunk, staging);
+fn read(queue: &ReadQueue, chunk: &Chunk, staging: &Staging) -> Landed {
+    let target = Target::new(queue.files(), chunk, staging);
     // SAFETY: `memory` is `len_bytes` of the leased slot this chunk may overwrite, or of this
     // thread's staging buffer; both are initialised and touched by nobody else meanwhile.
     let memory =
@@ -56,7 +56,7 @@ fn read(desk: &Desk, chunk: &Chunk, staging: &Staging) -> Landed {
             result => break result,
         }
     };
-    let result = match desk.fault(chunk) {
+    let result = match queue.fault(chunk) {
         Some(fault) => fault.apply(result),
         None => result,
     };

@@ -1,10 +1,11 @@
-//! What a caller asks for and gets back: leases go in with a request, and come out filled or
-//! inside the error.
+//! Requests and completions: leases go in with a request, and come out filled or inside the
+//! error.
 
-use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, Part};
+use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, TensorPart};
 
+use super::error::ReadError;
 use super::files::Files;
-use super::{Priority, ReadError};
+use super::priority::Priority;
 use crate::arena::SlotLease;
 use crate::expert::{ExpertLease, FilledExpert};
 
@@ -15,11 +16,8 @@ pub struct Tag(pub u64);
 /// One range of a file and the slot it goes into.
 #[derive(Debug)]
 pub struct Piece {
-    /// Which matrix of the expert.
     pub matrix: Matrix,
-    /// Which part of it.
-    pub part: Part,
-    /// What to read.
+    pub part: TensorPart,
     pub range: FileRange,
     /// Where to; the reader may overwrite the whole slot.
     pub slot: SlotLease,
@@ -30,9 +28,7 @@ pub struct Piece {
 /// One expert to be read.
 #[derive(Debug)]
 pub struct Request {
-    /// Name in the completion.
     pub tag: Tag,
-    /// How urgent it is.
     pub priority: Priority,
     /// What is read; complete when all pieces are.
     pub pieces: Vec<Piece>,
@@ -41,7 +37,6 @@ pub struct Request {
 /// What became of a request.
 #[derive(Debug)]
 pub struct Completion {
-    /// Its name.
     pub tag: Tag,
     /// The filled slots in the order of the pieces, or why not, with the leases.
     pub outcome: Result<FilledExpert, ReadFailed>,
@@ -58,12 +53,10 @@ pub struct ReadFailed {
     pub request: Request,
 }
 
-/// Which expert, and how urgently.
+/// Which expert to read, and how urgently.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// Name of the request.
+pub struct ExpertRead<'a> {
     pub tag: Tag,
-    /// How urgent it is.
     pub priority: Priority,
     /// Where the experts of its layer lie.
     pub layer: &'a LayerExperts,
@@ -75,11 +68,11 @@ impl Request {
     /// All ranges of one expert into `lease`, landing in place where `files` allow it; gives the
     /// lease back if the layer has no such expert or the lease has other matrices.
     pub fn for_expert(
-        wanted: Wanted<'_>,
+        read: ExpertRead<'_>,
         lease: ExpertLease,
         files: &Files,
     ) -> Result<Self, ExpertLease> {
-        let ranges: Vec<_> = wanted.layer.ranges(wanted.expert).collect();
+        let ranges: Vec<_> = read.layer.ranges(read.expert).collect();
         let fits = ranges.len() == lease.len()
             && ranges.iter().zip(lease.iter()).all(|((tensor, _), (matrix, part, _))| {
                 (tensor.matrix, tensor.part) == (matrix, part)
@@ -95,6 +88,6 @@ impl Request {
             at_bytes: files.landing(tensor.base_offset, tensor.stride_bytes),
         };
         let pieces = ranges.into_iter().zip(lease.into_slots()).map(piece).collect();
-        Ok(Self { tag: wanted.tag, priority: wanted.priority, pieces })
+        Ok(Self { tag: read.tag, priority: read.priority, pieces })
     }
 }

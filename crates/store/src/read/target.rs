@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
 
-use super::ReadError;
+use super::error::ReadError;
 use super::files::{ALIGNMENT_MAX_BYTES, DirectFile, Files, ModelFile};
 use super::job::{CHUNK_BYTES_MAX, Chunk};
 use crate::memory::{HugePages, Mapping};
@@ -83,7 +83,7 @@ impl Superset {
 }
 
 impl<'a> Target<'a> {
-    /// For `chunk`, with `staging` at hand. A retry is buffered, in case it is directness that
+    /// For `chunk`, with `staging` for what cannot land in place. A retry is buffered, in case it is directness that
     /// the file has come to refuse.
     pub(crate) fn new(files: &'a Files, chunk: &Chunk, staging: &Staging) -> Self {
         let file = files.get(chunk.file).expect("the desk checked the file's number");
@@ -168,7 +168,7 @@ mod tests {
     use crate::arena::{Arena, ArenaSpec};
     use crate::read::job::Job;
     use crate::read::{Piece, Priority, Request, Tag};
-    use motley_model::{FileRange, Matrix, Part};
+    use motley_model::{FileRange, Matrix, TensorPart};
     use proptest::prelude::*;
     use std::ops::Range;
 
@@ -177,7 +177,7 @@ mod tests {
     fn job(arena: &Arena, offset: u64, len_bytes: usize, at_bytes: usize) -> Job {
         let range = FileRange { file: 0, offset, len_bytes: len_bytes as u64 };
         let slot = arena.lease().expect("one slot");
-        let piece = Piece { matrix: Matrix::Gate, part: Part::Weight, range, slot, at_bytes };
+        let piece = Piece { matrix: Matrix::Gate, part: TensorPart::Weight, range, slot, at_bytes };
         Job::new(Request { tag: Tag(0), priority: Priority::Demand, pieces: vec![piece] })
     }
 

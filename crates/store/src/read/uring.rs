@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use io_uring::{IoUring, opcode, types};
 use rustix::event::EventfdFlags;
 
-use super::desk::Desk;
 use super::job::Chunk;
+use super::queue::ReadQueue;
 use super::target::{Staging, Target};
-use super::{AbortOnUnwind, Workers};
+use super::workers::{AbortOnUnwind, Workers};
 
 /// `user_data` of the poll that wakes the thread; reads have their lane's number.
 const WAKE: u64 = u64::MAX;
@@ -24,7 +24,7 @@ pub(super) struct Uring {
 }
 
 /// Starts the thread with a ring of `depth` lanes.
-pub(super) fn start(desk: Arc<Desk>, depth: u32) -> io::Result<Uring> {
+pub(super) fn start(queue: Arc<ReadQueue>, depth: u32) -> io::Result<Uring> {
     let bell = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
     let bell = Arc::new(bell);
     let ring = IoUring::new(depth + 1)?;
@@ -34,7 +34,7 @@ pub(super) fn start(desk: Arc<Desk>, depth: u32) -> io::Result<Uring> {
         return Err(io::ErrorKind::Unsupported.into());
     }
     let lanes = (0..depth).map(|_| Lane::new()).collect::<io::Result<Vec<_>>>()?;
-    let driver = Driver { desk, ring, bell: Arc::clone(&bell), lanes, in_flight: 0, armed: false };
+    let driver = Driver { queue, ring, bell: Arc::clone(&bell), lanes, in_flight: 0, armed: false };
     let thread =
         std::thread::Builder::new().name("store-uring".to_owned()).spawn(move || driver.run())?;
     Ok(Uring { thread: Some(thread), bell })
@@ -54,7 +54,7 @@ impl Workers for Uring {
 }
 
 struct Driver {
-    desk: Arc<Desk>,
+    queue: Arc<ReadQueue>,
     ring: IoUring,
     bell: Arc<OwnedFd>,
     lanes: Vec<Lane>,
@@ -77,7 +77,7 @@ impl Lane {
 impl Driver {
     fn run(mut self) {
         let guard = AbortOnUnwind;
-        while !(self.desk.is_closed() && self.in_flight == 0) {
+        while !(self.queue.is_closed() && self.in_flight == 0) {
             self.fill_lanes();
             self.arm_bell();
             self.enter();
@@ -88,16 +88,16 @@ impl Driver {
 
     fn fill_lanes(&mut self) {
         while let Some(lane) = self.lanes.iter().position(|lane| lane.chunk.is_none()) {
-            let Some(chunk) = self.desk.try_take() else { return };
-            let target = Target::new(self.desk.files(), &chunk, &self.lanes[lane].staging);
+            let Some(chunk) = self.queue.try_take() else { return };
+            let target = Target::new(self.queue.files(), &chunk, &self.lanes[lane].staging);
             let descriptor = types::Fd(target.descriptor().as_raw_fd());
             let len = u32::try_from(target.len_bytes).expect("chunks are short");
             let read = opcode::Read::new(descriptor, target.memory.as_ptr(), len)
                 .offset(target.offset)
                 .build()
                 .user_data(lane as u64);
-            // SAFETY: the memory belongs to a slot whose lease the desk keeps until `land`, or
-            // to the lane's staging buffer; the file lives as long as the desk. The thread does
+            // SAFETY: the memory belongs to a slot whose lease the queue keeps until `land`, or
+            // to the lane's staging buffer; the file lives as long as the queue. The thread does
             // not end with a read in flight.
             unsafe { self.push(&read) };
             self.lanes[lane].chunk = Some(chunk);
@@ -152,12 +152,13 @@ impl Driver {
                 Ok(bytes) => Ok(bytes),
                 Err(_) => Err(io::Error::from_raw_os_error(-entry.result())),
             };
-            let result = match self.desk.fault(&chunk) {
+            let result = match self.queue.fault(&chunk) {
                 Some(fault) => fault.apply(result),
                 None => result,
             };
-            let landed = Target::new(self.desk.files(), &chunk, &lane.staging).land(&chunk, result);
-            self.desk.land(chunk, landed);
+            let landed =
+                Target::new(self.queue.files(), &chunk, &lane.staging).land(&chunk, result);
+            self.queue.land(chunk, landed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{ExpertTensor, Matrix, Part};
+use motley_model::{ExpertTensor, Matrix, TensorPart};
 use motley_store::{
     Arena, ArenaError, ArenaSpec, ExpertLease, ExpertSlot, Filled, HugePages, MAX_SLOTS, SlotLease,
 };
@@ -22,11 +22,9 @@ fn a_lease_becomes_filled_and_returns_with_its_last_reader() {
     let filled = lease.fill(10, 3).expect("inside");
     let other = filled.clone();
     assert_eq!((filled.readers(), filled.bytes(), filled.at_bytes()), (2, &b"abc"[..], 10));
-    let filled = filled.reclaim().expect_err("another reader");
     drop(other);
-    let lease = filled.reclaim().expect("no other reader");
     assert_eq!(arena.leased_slots(), 1);
-    drop(lease);
+    drop(filled);
     assert!(arena.lease().is_some());
 }
 
@@ -96,12 +94,12 @@ fn impossible_shapes_are_refused() {
 }
 
 fn tensor(matrix: Matrix) -> ExpertTensor {
-    let (part, ty) = (Part::Weight, GgmlType::F32);
+    let (part, ty) = (TensorPart::Weight, GgmlType::F32);
     ExpertTensor { tensor: 0, matrix, part, ty, file: 0, base_offset: 0, stride_bytes: 64 }
 }
 
 #[test]
-fn an_expert_is_leased_whole_or_not_at_all_and_reclaimed_so() {
+fn an_expert_is_leased_whole_or_not_at_all_and_returned_so() {
     let (wide, tall) = (arena(64, 2), arena(64, 1));
     let tensors = [Matrix::Gate, Matrix::Up, Matrix::Down].map(tensor);
     let arena_of = |t: &ExpertTensor| Some(if t.matrix == Matrix::Down { &tall } else { &wide });
@@ -117,11 +115,11 @@ fn an_expert_is_leased_whole_or_not_at_all_and_reclaimed_so() {
     let slots = lease.into_slots().into_iter();
     let filled: ExpertSlot<Filled> =
         slots.map(|(m, p, slot)| (m, p, slot.fill(0, 64).expect("it fits"))).collect();
-    let reader = filled.get(Matrix::Up, Part::Weight).cloned();
-    let filled = filled.reclaim().expect_err("up is being read");
+    let reader = filled.get(Matrix::Up, TensorPart::Weight).cloned();
     assert_eq!(filled.len(), 3);
+    drop(filled);
+    assert_eq!((wide.leased_slots(), tall.leased_slots()), (1, 0), "up is being read");
     drop(reader);
-    assert_eq!(filled.reclaim().expect("nobody reads").len(), 3);
     assert_eq!((wide.leased_slots(), tall.leased_slots()), (0, 0));
 }
 
@@ -133,7 +131,6 @@ enum Step {
     Share(prop::sample::Index),
     DropLease(prop::sample::Index),
     DropFilled(prop::sample::Index),
-    Reclaim(prop::sample::Index),
     Settle(prop::sample::Index),
     Resize(u32),
 }
@@ -146,7 +143,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<Index>().prop_map(Step::Share),
         1 => any::<Index>().prop_map(Step::DropLease),
         2 => any::<Index>().prop_map(Step::DropFilled),
-        1 => any::<Index>().prop_map(Step::Reclaim),
         1 => any::<Index>().prop_map(Step::Settle),
         1 => (0..12u32).prop_map(Step::Resize),
     ]
@@ -177,13 +173,6 @@ impl Held {
             }
             Step::DropFilled(n) if !self.filled.is_empty() => {
                 self.filled.swap_remove(n.index(self.filled.len()));
-            }
-            Step::Reclaim(n) if !self.filled.is_empty() => {
-                let (mark, filled) = self.filled.swap_remove(n.index(self.filled.len()));
-                match filled.reclaim() {
-                    Ok(lease) => self.leases.push((mark, lease)),
-                    Err(filled) => self.filled.push((mark, filled)),
-                }
             }
             Step::Settle(n) if !self.filled.is_empty() => {
                 let (mark, filled) = self.filled.swap_remove(n.index(self.filled.len()));

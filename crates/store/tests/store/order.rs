@@ -1,8 +1,8 @@
-//! Demand before prefetch; what has not begun can be taken back or made urgent.
+//! Demand before prefetch; waiting and dropping amid the work.
 
 use std::time::Duration;
 
-use motley_store::{Backend, FaultPlan, Reader, Tag};
+use motley_store::{Backend, FaultPlan, Reader};
 
 use crate::world::*;
 
@@ -42,48 +42,6 @@ fn a_demand_overtakes_a_prefetch_between_its_chunks() {
         reader.submit([prefetch(1, vec![piece(&large, range(0, 8 << 20), 0)])]);
         reader.submit([demand(2, vec![piece(&small, range(5, 1000), 0)])]);
         assert_eq!(tags(&reader), [2, 1]);
-    }
-}
-
-#[test]
-fn a_prefetch_that_has_not_begun_can_be_cancelled_or_promoted() {
-    let file = KnownFile::new(100_000);
-    for backend in backends() {
-        let reader = slow(&file, backend, 200_000);
-        let arena = arena(1000, 4);
-        let one = |offset| vec![piece(&arena, range(offset, 1000), 0)];
-        reader.submit([
-            demand(1, one(0)),
-            prefetch(2, one(1)),
-            prefetch(3, one(2)),
-            prefetch(4, one(3)),
-        ]);
-        let cancelled = reader.cancel(Tag(2)).expect("it has not begun");
-        assert_eq!((cancelled.tag, cancelled.pieces.len()), (Tag(2), 1));
-        drop(cancelled);
-        assert_eq!(arena.leased_slots(), 3);
-        assert!(reader.promote(Tag(4)));
-        assert!(!reader.promote(Tag(2)), "unknown by now");
-        assert!(reader.cancel(Tag(99)).is_none());
-        assert_eq!(reader.under_way(), 3);
-        assert_eq!(tags(&reader), [1, 4, 3]);
-        assert_eq!(reader.counters().cancelled, 1);
-    }
-}
-
-#[test]
-fn what_has_begun_cannot_be_cancelled() {
-    let file = KnownFile::new(1000);
-    for backend in backends() {
-        let reader = slow(&file, backend, 50_000);
-        let arena = arena(1000, 1);
-        reader.submit([prefetch(1, vec![piece(&arena, range(0, 1000), 0)])]);
-        while reader.counters().busy.is_zero() {
-            std::thread::yield_now();
-        }
-        assert!(reader.cancel(Tag(1)).is_none());
-        assert!(reader.promote(Tag(1)), "to demand, for the chunks that are left");
-        assert_holds(&reader.wait(None).expect("it arrives"), &[range(0, 1000)]);
     }
 }
 

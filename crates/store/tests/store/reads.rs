@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, Part};
+use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, TensorPart};
 use motley_store::{
-    ArenaSpec, Backend, ExpertLease, FileMode, Files, Priority, ProbeLimit, ReadError, Reader,
-    ReaderError, ReaderOptions, Request, Tag, Wanted, choose, choose_within,
+    ArenaSpec, Backend, ExpertLease, ExpertRead, FileMode, Files, Priority, ProbeLimit, ReadError,
+    Reader, ReaderError, ReaderOptions, Request, Tag, choose, choose_within,
 };
 use proptest::prelude::*;
 
@@ -119,7 +119,7 @@ fn many_experts_of_three_matrices_with_eight_reads_in_flight() {
 }
 
 fn tensor(matrix: Matrix, base_offset: u64, stride_bytes: u64) -> ExpertTensor {
-    let (part, ty) = (Part::Weight, GgmlType::Q4_0);
+    let (part, ty) = (TensorPart::Weight, GgmlType::Q4_0);
     ExpertTensor { tensor: 0, matrix, part, ty, file: 0, base_offset, stride_bytes }
 }
 
@@ -132,7 +132,7 @@ fn an_expert_is_asked_for_whole() {
         let reader = file.reader(ReaderOptions::new(backend));
         let (wide, small) = (arena(80_000, 1), arena(8192, 1));
         let wanted =
-            |expert| Wanted { tag: Tag(1), priority: Priority::Demand, layer: &layer, expert };
+            |expert| ExpertRead { tag: Tag(1), priority: Priority::Demand, layer: &layer, expert };
         let of = |t: &ExpertTensor| Some(if t.matrix == Matrix::Down { &small } else { &wide });
         let lease = ExpertLease::from_arenas(&layer.tensors, of).expect("room for one");
         let lease =
@@ -143,14 +143,17 @@ fn an_expert_is_asked_for_whole() {
         let completion = reader.wait(None).expect("one request");
         assert_holds(&completion, &ranges);
         let filled = completion.outcome.expect("just checked");
-        assert!(filled.get(Matrix::Gate, Part::Weight).is_none());
-        let down = filled.get(Matrix::Down, Part::Weight).expect("a down matrix");
+        assert!(filled.get(Matrix::Gate, TensorPart::Weight).is_none());
+        let down = filled.get(Matrix::Down, TensorPart::Weight).expect("a down matrix");
         assert_eq!(down.at_bytes(), 0, "strides of 4640 differ in skew: copied");
 
         assert!(wide.lease().is_none(), "held by the filled expert");
         drop(filled);
-        let short: ExpertLease =
-            wide.lease().map(|slot| (Matrix::GateUp, Part::Weight, slot)).into_iter().collect();
+        let short: ExpertLease = wide
+            .lease()
+            .map(|slot| (Matrix::GateUp, TensorPart::Weight, slot))
+            .into_iter()
+            .collect();
         assert_eq!(
             Request::for_expert(wanted(0), short, reader.files()).map_err(|l| l.len()).err(),
             Some(1)

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use motley_model::{FileRange, Matrix, Part};
+use motley_model::{FileRange, Matrix, TensorPart};
 use motley_store::{
     Arena, ArenaSpec, Backend, Completion, FaultPlan, FileMode, Files, HugePages, Piece, Priority,
     Reader, ReaderOptions, Request, Tag,
@@ -85,7 +85,7 @@ pub(crate) fn range(offset: u64, len_bytes: u64) -> FileRange {
 
 pub(crate) fn piece(arena: &Arena, range: FileRange, at_bytes: usize) -> Piece {
     let slot = arena.lease().expect("a free slot");
-    Piece { matrix: Matrix::Gate, part: Part::Weight, range, slot, at_bytes }
+    Piece { matrix: Matrix::Gate, part: TensorPart::Weight, range, slot, at_bytes }
 }
 
 pub(crate) fn demand(tag: u64, pieces: Vec<Piece>) -> Request {

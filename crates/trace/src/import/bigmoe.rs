@@ -15,14 +15,13 @@
 
 use std::io::BufRead;
 
-use crate::read::Lines;
-use crate::record::{FORMAT_VERSION, MAX_TOKENS_PER_VISIT, Problem};
-use crate::{Phase, TraceError, TraceHeader, Visit, VisitSource};
+use crate::read::{TraceError, TraceLines, VisitSource, trace_lines};
+use crate::record::{FORMAT_VERSION, MAX_TOKENS_PER_VISIT, Phase, Problem, TraceHeader, Visit};
 
 /// Reads one `*.route.csv`.
 #[derive(Debug)]
 pub struct BigmoeReader<R> {
-    lines: Lines<R>,
+    lines: TraceLines<R>,
     header: TraceHeader,
     /// First row of the next visit, already read.
     pending: Option<Row>,
@@ -53,7 +52,7 @@ impl Row {
 impl<R: BufRead> BigmoeReader<R> {
     /// Reads the preamble and the first row.
     pub fn new(reader: R) -> Result<Self, TraceError> {
-        let mut lines = Lines::new(reader);
+        let mut lines = trace_lines(reader);
         let mut header = None;
         while let Some(text) = lines.next_line()? {
             if text.starts_with(b"# model=") {
@@ -122,7 +121,7 @@ fn parse_model(text: &[u8]) -> Option<TraceHeader> {
     })
 }
 
-fn next_row<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<Row>, TraceError> {
+fn next_row<R: BufRead>(lines: &mut TraceLines<R>) -> Result<Option<Row>, TraceError> {
     let parsed = match lines.next_line()? {
         None => return Ok(None),
         Some(text) => parse_row(text),

@@ -6,7 +6,7 @@
 
 use std::io::BufRead;
 
-use crate::{TraceError, TraceReader, VisitSource};
+use crate::read::{TraceError, TraceReader, VisitSource};
 
 pub mod bigmoe;
 pub mod waste;
@@ -14,7 +14,7 @@ pub mod waste;
 use bigmoe::BigmoeReader;
 use waste::{WasteModel, WasteReader};
 
-/// Which format a trace is in, told by its first bytes.
+/// The format of a trace, recognised by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Motley's own.
@@ -26,8 +26,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Looks at what `reader` holds and consumes nothing. What is neither of the others is taken
-    /// for Motley's own, whose reader says what is wrong with it.
+    /// Looks at what `reader` holds and consumes nothing. What is neither of the others
+    /// counts as Motley's own, whose reader says what is wrong with it.
     pub fn of(reader: &mut impl BufRead) -> Result<Self, TraceError> {
         let begins = reader.fill_buf().map_err(|source| TraceError::Io { line: 1, source })?;
         let begins = begins.trim_ascii_start();

@@ -11,14 +11,12 @@ use std::io::BufRead;
 
 use serde::Deserialize;
 
-use crate::read::Lines;
-use crate::record::{FORMAT_VERSION, Problem};
-use crate::{Phase, TraceError, TraceHeader, Visit, VisitSource};
+use crate::read::{TraceError, TraceLines, VisitSource, trace_lines};
+use crate::record::{FORMAT_VERSION, Phase, Problem, TraceHeader, Visit};
 
 /// What the file does not say.
 #[derive(Clone, Debug)]
 pub struct WasteModel {
-    /// Name of the model.
     pub name: String,
     /// Routed experts per layer.
     pub experts: u16,
@@ -27,7 +25,7 @@ pub struct WasteModel {
 /// Reads one `trace_*.jsonl`.
 #[derive(Debug)]
 pub struct WasteReader<R> {
-    lines: Lines<R>,
+    lines: TraceLines<R>,
     header: TraceHeader,
     token: Token,
     /// Layer of `token` that comes next.
@@ -42,10 +40,10 @@ struct Token {
 }
 
 impl<R: BufRead> WasteReader<R> {
-    /// Reads the first token, which tells the number of layers and of experts per token.
+    /// Reads the first token, which gives the number of layers and of experts per token.
     pub fn new(reader: R, model: WasteModel) -> Result<Self, TraceError> {
-        let mut lines = Lines::new(reader);
-        let token = lines.next_json::<Token>()?.ok_or(TraceError::Empty)?;
+        let mut lines = trace_lines(reader);
+        let token = lines.record::<Token>()?;
         let header = TraceHeader {
             version: FORMAT_VERSION,
             model: model.name,
@@ -65,7 +63,7 @@ impl<R: BufRead> VisitSource for WasteReader<R> {
 
     fn read_visit(&mut self, visit: &mut Visit) -> Result<bool, TraceError> {
         if self.next_layer == self.token.layers.len() {
-            let Some(token) = self.lines.next_json()? else { return Ok(false) };
+            let Some(token) = self.lines.next_record()? else { return Ok(false) };
             self.check_layers(&token).map_err(|problem| self.lines.invalid(problem))?;
             self.token = token;
             self.next_layer = 0;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::measure::{ExpertKind, MeasureOptions, measure};
-use motley_cost::calibration::{Calibration, ExpertCost, WeightLayout};
+use motley_cost::calibration::{CalibrationFile, ExpertCost, WeightLayout};
 use motley_engine::{Runtime, Seam};
 use motley_model::ModelSpec;
 use std::io::Write;
@@ -65,7 +65,7 @@ fn progress_bar(quiet: bool) -> ProgressBar {
     ProgressBar::with_draw_target(Some(1000), progress_target(quiet)).with_style(style)
 }
 
-fn render(measured: &Calibration, path: &Path, width: u16) -> String {
+fn render(measured: &CalibrationFile, path: &Path, width: u16) -> String {
     let mut page = facts(&summary(measured), width);
     page += "\n\n";
     page += &experts(measured, width);
@@ -73,7 +73,7 @@ fn render(measured: &Calibration, path: &Path, width: u16) -> String {
     page
 }
 
-fn summary(measured: &Calibration) -> Vec<Fact> {
+fn summary(measured: &CalibrationFile) -> Vec<Fact> {
     let run = &measured.provenance;
     let mut facts = vec![("Processor", format!("{}, {} cores", run.cpu, run.cores))];
     let rate = |rate: &motley_cost::calibration::MemoryRate| {
@@ -113,7 +113,7 @@ fn threads(threads: u32) -> String {
 }
 
 /// One row per type and layout with all threads, and per type and device: decode, prefill, and how far to trust it.
-fn experts(measured: &Calibration, width: u16) -> String {
+fn experts(measured: &CalibrationFile, width: u16) -> String {
     let most = measured.experts.iter().map(|cost| cost.threads).max().unwrap_or(1);
     let mut table = table(width, presets::UTF8_FULL_CONDENSED);
     table.set_header([
@@ -168,9 +168,11 @@ fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_cost::calibration::{DeviceCost, FORMAT_VERSION, Measured, MemoryRate, Provenance};
+    use motley_cost::calibration::{
+        DeviceCost, FORMAT_VERSION, MeasuredPoint, MemoryRate, Provenance,
+    };
 
-    fn measured() -> Calibration {
+    fn measured() -> CalibrationFile {
         let expert = ExpertCost {
             quantisation: "mxfp4".into(),
             bits_per_weight: 4.25,
@@ -186,11 +188,11 @@ mod tests {
             hidden: 2048,
             intermediate: 768,
             measured: vec![
-                Measured { tokens: 1, took_us: 250.6 },
-                Measured { tokens: 512, took_us: 24_000.0 },
+                MeasuredPoint { tokens: 1, took_us: 250.6 },
+                MeasuredPoint { tokens: 512, took_us: 24_000.0 },
             ],
         };
-        Calibration {
+        CalibrationFile {
             version: FORMAT_VERSION,
             provenance: Provenance {
                 date: "2026-01-31T12:00:00Z".into(),

@@ -111,10 +111,10 @@ fn costs(
         let load = counted.expert_tokens as f64 / counted.experts.max(1) as f64;
         PhaseCosts::of(record, counted.experts, expected_us(load))
     };
-    let foreseen = record.streaming.as_ref().and_then(|streaming| streaming.foreseen);
+    let predicted = record.streaming.as_ref().and_then(|streaming| streaming.predicted);
     Some(PhasesCosts {
         prefill: phase(&record.prefill, &counted.prefill)?,
-        decode: PhaseCosts { foreseen, ..phase(&record.decode, &counted.decode)? },
+        decode: PhaseCosts { predicted, ..phase(&record.decode, &counted.decode)? },
     })
 }
 

@@ -3,7 +3,7 @@
 
 use motley_ggml::{DequantError, dequantise};
 use motley_model::gguf::GgmlType;
-use motley_model::{ExpertTensor, LayerExperts, Matrix, Part};
+use motley_model::{ExpertTensor, LayerExperts, Matrix, TensorPart};
 use motley_npu::{Biases, ExpertShape, ExpertWeights, GraphError, GraphSpec, Precision};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -37,7 +37,7 @@ pub(super) fn read<'l>(
 ) -> Result<RawExpert<'l>, LayerError> {
     let mut parts = Vec::new();
     for (tensor, range) in layer.ranges(expert) {
-        if matches!(tensor.part, Part::Scale | Part::InputScale) {
+        if matches!(tensor.part, TensorPart::Scale | TensorPart::InputScale) {
             return Err(LayerError::Scales);
         }
         let path = &paths[range.file];
@@ -52,7 +52,8 @@ pub(super) fn read<'l>(
 
 /// The widths of a layer's experts, from the sizes of one of them.
 pub(super) fn shape(layer: &LayerExperts, hidden: usize) -> Result<ExpertShape, LayerError> {
-    let down = layer.tensors.iter().find(|t| t.matrix == Matrix::Down && t.part == Part::Weight);
+    let down =
+        layer.tensors.iter().find(|t| t.matrix == Matrix::Down && t.part == TensorPart::Weight);
     let inner = down.and_then(|down| {
         let elements = down.stride_bytes / down.ty.block_bytes() * down.ty.block_elements();
         let whole = hidden > 0 && elements.is_multiple_of(hidden as u64);
@@ -65,16 +66,16 @@ pub(super) fn shape(layer: &LayerExperts, hidden: usize) -> Result<ExpertShape, 
 /// One expert as the graph of `spec` takes it.
 pub(super) fn weights(raw: &RawExpert<'_>, spec: &GraphSpec) -> Result<ExpertWeights, LayerError> {
     let biases = if spec.biased {
-        let [gate, up, down] = matrices(raw, Part::Bias, floats)?;
+        let [gate, up, down] = matrices(raw, TensorPart::Bias, floats)?;
         Some(Biases { gate, up, down })
     } else {
         None
     };
     let [gate, up, down] = match spec.precision {
         Precision::F32 | Precision::F16 => {
-            matrices(raw, Part::Weight, floats)?.map(motley_npu::Matrix::Floats)
+            matrices(raw, TensorPart::Weight, floats)?.map(motley_npu::Matrix::Floats)
         }
-        Precision::Q4 => matrices(raw, Part::Weight, q4_0)?.map(motley_npu::Matrix::Q4),
+        Precision::Q4 => matrices(raw, TensorPart::Weight, q4_0)?.map(motley_npu::Matrix::Q4),
     };
     Ok(ExpertWeights { gate, up, down, biases })
 }
@@ -82,7 +83,7 @@ pub(super) fn weights(raw: &RawExpert<'_>, spec: &GraphSpec) -> Result<ExpertWei
 /// Gate, up and down; the first two from two tensors or from the halves of one.
 fn matrices<T: Clone>(
     raw: &RawExpert<'_>,
-    part: Part,
+    part: TensorPart,
     read: fn(GgmlType, &[u8]) -> Result<Vec<T>, LayerError>,
 ) -> Result<[Vec<T>; 3], LayerError> {
     let find = |matrix: Matrix| {

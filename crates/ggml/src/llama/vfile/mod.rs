@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use motley_model::gguf::GgmlType;
     use motley_model::gguf::{
-        GgufHeader, GgufWriter, Limits, Metadata, TensorDesc, rewrite_header,
+        GgufHeader, GgufLimits, GgufWriter, Metadata, TensorDesc, rewrite_header,
     };
     use std::fs::File;
     use std::io::Write;
@@ -70,7 +70,7 @@ mod tests {
         let dense: Vec<u8> = (0..=255).collect();
         write_two_tensors(&path, &dense);
 
-        let header = GgufHeader::read(File::open(&path).unwrap(), &Limits::default()).unwrap();
+        let header = GgufHeader::read(File::open(&path).unwrap(), &GgufLimits::default()).unwrap();
         let layout = rewrite_header(&[header]).unwrap();
         let (len, second) = (layout.len as usize, layout.extents[1]);
         let file = VirtualFile::new(layout, vec![File::open(&path).unwrap()], vec![false, true]);

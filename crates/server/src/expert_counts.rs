@@ -1,5 +1,5 @@
-//! The machine room: which experts were used how often, as counted while the router
-//! chooses. Counting costs one addition per routed row.
+//! How often each expert was chosen, counted while the router chooses: the dashboard's heat
+//! map. Counting costs one addition per routed row.
 
 use motley_engine::{RoutedBlock, RoutingWatcher};
 use motley_model::ModelSpec;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How often each expert was chosen, `[layers][experts]`.
-pub(crate) struct Heat {
+pub(crate) struct ExpertCounts {
     layers: usize,
     experts: usize,
     counts: Vec<AtomicU64>,
 }
 
-impl Heat {
+impl ExpertCounts {
     pub(crate) fn new(spec: &ModelSpec) -> Self {
         let (layers, experts) = (spec.layers.len(), spec.experts as usize);
         let counts = (0..layers * experts).map(|_| AtomicU64::new(0)).collect();
         Self { layers, experts, counts }
     }
 
-    /// Counts into `heat`.
-    pub(crate) fn watcher(heat: &Arc<Self>) -> Box<dyn RoutingWatcher> {
-        Box::new(Watcher(Arc::clone(heat)))
+    /// A watcher that counts into `counts`.
+    pub(crate) fn watcher(counts: &Arc<Self>) -> Box<dyn RoutingWatcher> {
+        Box::new(Watcher(Arc::clone(counts)))
     }
 
-    /// Counts of the layers that have experts: (layer, count of each expert).
+    /// (layer, count of each expert), for every layer.
     pub(crate) fn rows(&self) -> Vec<(usize, Vec<u64>)> {
         let row = |layer: usize| {
             let counts = &self.counts[layer * self.experts..][..self.experts];
@@ -35,7 +35,7 @@ impl Heat {
     }
 }
 
-struct Watcher(Arc<Heat>);
+struct Watcher(Arc<ExpertCounts>);
 
 impl RoutingWatcher for Watcher {
     fn on_routed(&mut self, routed: &RoutedBlock) {

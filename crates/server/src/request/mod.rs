@@ -1,5 +1,5 @@
-//! From a request to what the engine is asked. Everything a client can get wrong is
-//! found here, before anything is computed.
+//! From a client's request to work for the engine. Everything a client can get wrong is
+//! refused here, before anything is computed.
 //!
 //! * `params`: sampling fields and limits.
 //! * `prompt`: messages and tools to a conversation.
@@ -16,39 +16,39 @@ use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest};
 use axum::http::StatusCode;
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
-use params::Checked;
+use params::CheckedParams;
 
 /// Most tokens of a completion when the client does not say, as the API has it.
 const COMPLETION_TOKENS: u32 = 16;
 
-/// A request, checked and ready.
-pub(crate) struct Prepared {
-    /// One per answer, prompt by prompt.
+/// A request, checked and ready for the engine.
+pub(crate) struct PreparedRequest {
+    /// One per choice, prompt by prompt.
     pub(crate) asks: Vec<Ask>,
-    /// Answers to each prompt.
     pub(crate) choices: usize,
     pub(crate) format: Format,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
-    /// Text each answer begins with (`echo`).
+    /// Text each choice begins with (`echo`).
     pub(crate) echo: Vec<String>,
 }
 
-/// Checks a conversation and writes it out.
-pub(crate) fn chat(app: &App, request: &ChatRequest) -> Result<Prepared, ApiError> {
+/// Checks a conversation and turns it into tokens.
+pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedRequest, ApiError> {
     check_model(app, request.model.as_deref())?;
     let checked = params::check(&request.sampling, app)?;
     let tools = prompt::Tools::of(request)?;
     let grammar = schema::grammar(request, &tools)?;
     let format = match (tools.is_forced(), tools.is_empty(), app.format) {
         (true, _, _) => Format::Forced,
-        // A model that was never shown how is told in the system prompt.
+        // The system prompt explains this format to a model whose template has none.
         (false, false, Format::Plain) => Format::Hermes,
         (false, false, format) | (_, _, format @ Format::Harmony) => format,
         (false, true, _) => Format::Plain,
     };
     let conversation = prompt::conversation(app, request, &tools)?;
-    let tokens = app.batching.engine().conversation_tokens(&conversation).map_err(bad_chat)?;
+    let tokens =
+        app.batching.engine().conversation_tokens(&conversation).map_err(template_error)?;
     let candidates = params::candidates(request.logprobs, request.top_logprobs)?;
     let most = request.max_completion_tokens.or(request.max_tokens);
     let max_tokens = params::max_tokens(app, most, tokens.len())?;
@@ -66,11 +66,14 @@ pub(crate) fn chat(app: &App, request: &ChatRequest) -> Result<Prepared, ApiErro
 }
 
 /// Checks a text to be continued.
-pub(crate) fn completion(app: &App, request: &CompletionRequest) -> Result<Prepared, ApiError> {
+pub(crate) fn prepare_completion(
+    app: &App,
+    request: &CompletionRequest,
+) -> Result<PreparedRequest, ApiError> {
     check_model(app, request.model.as_deref())?;
     let checked = params::check(&request.sampling, app)?;
     if request.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ApiError::invalid("suffix", "filling in before a suffix is not supported"));
+        return Err(ApiError::invalid("suffix", "`suffix` is not supported"));
     }
     if request.best_of.is_some_and(|best_of| best_of != checked.choices) {
         return Err(ApiError::invalid("best_of", "only `best_of` equal to `n` is supported"));
@@ -89,14 +92,19 @@ pub(crate) fn completion(app: &App, request: &CompletionRequest) -> Result<Prepa
     }
     if asks.len() > app.options.limits.choices as usize {
         let most = app.options.limits.choices;
-        return Err(ApiError::invalid("prompt", format!("at most {most} answers in one request")));
+        return Err(ApiError::invalid("prompt", format!("at most {most} choices in one request")));
     }
     Ok(prepared(asks, Format::Plain, &checked, echo))
 }
 
-fn prepared(asks: Vec<Ask>, format: Format, checked: &Checked, echo: Vec<String>) -> Prepared {
-    let Checked { choices, stream, include_usage, .. } = *checked;
-    Prepared { asks, choices: choices as usize, format, stream, include_usage, echo }
+fn prepared(
+    asks: Vec<Ask>,
+    format: Format,
+    checked: &CheckedParams,
+    echo: Vec<String>,
+) -> PreparedRequest {
+    let CheckedParams { choices, stream, include_usage, .. } = *checked;
+    PreparedRequest { asks, choices: choices as usize, format, stream, include_usage, echo }
 }
 
 fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<(Vec<i32>, String)>, ApiError> {
@@ -124,17 +132,17 @@ fn check_model(app: &App, model: Option<&str>) -> Result<(), ApiError> {
         Some(model) if model != served => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "model_not_found",
-            format!("there is no such model here; `{served}` is served"),
+            format!("unknown model; this server has `{served}`"),
         )),
         _ => Ok(()),
     }
 }
 
-fn bad_chat(error: ChatError) -> ApiError {
+fn template_error(error: ChatError) -> ApiError {
     ApiError::invalid("messages", error.to_string())
 }
 
-/// Request text goes to the log only when the server was told so.
+/// Request text is logged only with `--log-text`.
 fn log_text(app: &App, text: impl FnOnce() -> Vec<String>) {
     if app.options.log_text {
         tracing::info!(target: "motley", prompt = ?text());

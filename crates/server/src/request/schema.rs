@@ -13,7 +13,7 @@ const SCHEMA_BYTES_MAX: usize = 64 << 10;
 /// The converter's regular expressions recurse once per character of a name.
 const CONVERTER_STACK_BYTES: usize = 64 << 20;
 
-/// GBNF of what the answer must look like, if anything.
+/// GBNF of what the response must look like, if anything.
 pub(crate) fn grammar(
     request: &ChatRequest,
     tools: &Tools<'_>,
@@ -29,14 +29,17 @@ pub(crate) fn grammar(
         }
     };
     if !schema.is_object() {
-        return Err(ApiError::invalid(param, "a schema is a JSON object"));
+        return Err(ApiError::invalid(param, "a schema must be a JSON object"));
     }
     if !patterns(&schema).iter().all(|pattern| is_plain(pattern)) {
-        return Err(ApiError::invalid(param, "a `pattern` uses what grammars cannot express"));
+        return Err(ApiError::invalid(
+            param,
+            "a `pattern` uses features that grammars cannot express",
+        ));
     }
     let written = schema.to_string();
     if written.len() > SCHEMA_BYTES_MAX {
-        let message = format!("a schema may be {SCHEMA_BYTES_MAX} bytes long");
+        let message = format!("a schema may have at most {SCHEMA_BYTES_MAX} bytes");
         return Err(ApiError::invalid(param, message));
     }
     let gbnf = convert(written).map_err(|error| ApiError::invalid(param, error.to_string()))?;

@@ -1,14 +1,12 @@
 //! `/v1/completions`: text pieces and log-probabilities.
 
-use super::{Teller, finish_reason, name};
-use crate::wire::{CompletionAnswer, CompletionChoice, CompletionLogprobs, Usage};
+use super::formatter::{EventFormatter, ResponseHead, finish_reason};
+use crate::wire::{CompletionChoice, CompletionLogprobs, CompletionResponse, Usage};
 use motley_engine::batching::{Candidate, Event, SaidToken};
 
-/// Tells the continuations of one request's prompts.
-pub(crate) struct CompletionTeller {
-    id: String,
-    created: u64,
-    model: String,
+/// Formats the continuations of one request's prompts.
+pub(crate) struct CompletionFormatter {
+    head: ResponseHead,
     choices: Vec<Choice>,
 }
 
@@ -19,29 +17,29 @@ struct Choice {
     text_bytes: usize,
 }
 
-impl CompletionTeller {
-    pub(crate) fn new(model: &str, created: u64, echo: Vec<String>) -> Self {
+impl CompletionFormatter {
+    pub(crate) fn new(model: &str, echo: Vec<String>) -> Self {
         let choices = echo.into_iter().map(|echo| Choice { text_bytes: echo.len(), echo });
-        Self { id: name("cmpl"), created, model: model.into(), choices: choices.collect() }
+        Self { head: ResponseHead::new("cmpl", model), choices: choices.collect() }
     }
 
-    fn chunk(&self, choices: Vec<CompletionChoice>, usage: Option<Usage>) -> CompletionAnswer {
-        CompletionAnswer {
-            id: self.id.clone(),
+    fn chunk(&self, choices: Vec<CompletionChoice>, usage: Option<Usage>) -> CompletionResponse {
+        CompletionResponse {
+            id: self.head.id.clone(),
             object: "text_completion",
-            created: self.created,
-            model: self.model.clone(),
+            created: self.head.created,
+            model: self.head.model.clone(),
             choices,
             usage,
         }
     }
 }
 
-impl Teller for CompletionTeller {
-    type Chunk = CompletionAnswer;
-    type Answer = CompletionAnswer;
+impl EventFormatter for CompletionFormatter {
+    type Chunk = CompletionResponse;
+    type Response = CompletionResponse;
 
-    fn tell(&mut self, index: usize, event: Event) -> Vec<CompletionAnswer> {
+    fn chunks(&mut self, index: usize, event: Event) -> Vec<CompletionResponse> {
         let Some(choice) = self.choices.get_mut(index) else { return Vec::new() };
         let mut text = std::mem::take(&mut choice.echo);
         let mut piece =
@@ -59,11 +57,11 @@ impl Teller for CompletionTeller {
         vec![self.chunk(vec![piece], None)]
     }
 
-    fn counts(&self, usage: Usage) -> CompletionAnswer {
+    fn usage_chunk(&self, usage: Usage) -> CompletionResponse {
         self.chunk(Vec::new(), Some(usage))
     }
 
-    fn whole(self, chunks: Vec<CompletionAnswer>, usage: Usage) -> CompletionAnswer {
+    fn response(self, chunks: Vec<CompletionResponse>, usage: Usage) -> CompletionResponse {
         let empty = |index| CompletionChoice {
             index,
             text: String::new(),

@@ -9,11 +9,11 @@ use motley_engine::batching::Ask;
 /// Stop strings of a request, and bytes of each.
 const STOPS_MAX: usize = 16;
 const STOP_BYTES_MAX: usize = 256;
-/// Alternatives shown beside a token.
+/// Alternatives listed for a token.
 const TOP_LOGPROBS_MAX: u32 = 20;
 
 /// Fields that are within their ranges.
-pub(crate) struct Checked {
+pub(crate) struct CheckedParams {
     sampling: Sampling,
     stop: Vec<String>,
     ignore_end: bool,
@@ -22,8 +22,8 @@ pub(crate) struct Checked {
     pub(super) include_usage: bool,
 }
 
-impl Checked {
-    /// What all answers share; each draws with its own seed.
+impl CheckedParams {
+    /// What all choices share; each draws with its own seed.
     pub(super) fn ask(&self, choice: u32) -> Ask {
         let seed = self.sampling.seed.wrapping_add(choice);
         Ask {
@@ -40,7 +40,7 @@ impl Checked {
 }
 
 /// Checks every field.
-pub(crate) fn check(fields: &SamplingFields, app: &App) -> Result<Checked, ApiError> {
+pub(crate) fn check(fields: &SamplingFields, app: &App) -> Result<CheckedParams, ApiError> {
     let choices = fields.n.unwrap_or(1);
     let most = app.options.limits.choices;
     if choices == 0 || choices > most {
@@ -51,7 +51,7 @@ pub(crate) fn check(fields: &SamplingFields, app: &App) -> Result<Checked, ApiEr
     {
         return Err(ApiError::invalid("logit_bias", "`logit_bias` is not supported"));
     }
-    Ok(Checked {
+    Ok(CheckedParams {
         sampling: sampling(fields, app.batching.longest())?,
         stop: stops(fields.stop.as_ref())?,
         ignore_end: fields.ignore_eos.unwrap_or(false),
@@ -83,7 +83,7 @@ fn within(
     most: f32,
 ) -> Result<f32, ApiError> {
     let value = value.unwrap_or(default);
-    // Not written as `value < least`: what is no number fails as well.
+    // Not written as `value < least`: NaN fails as well.
     if (least..=most).contains(&value) {
         return Ok(value);
     }
@@ -103,9 +103,9 @@ fn stops(stop: Option<&Stop>) -> Result<Vec<String>, ApiError> {
     Ok(stops)
 }
 
-/// How many alternatives to show, if any log-probabilities.
+/// How many alternatives to list per token; `None` without log-probabilities.
 pub(crate) fn candidates(
-    wanted: Option<bool>,
+    logprobs: Option<bool>,
     top: Option<u32>,
 ) -> Result<Option<usize>, ApiError> {
     let top = top.unwrap_or(0);
@@ -113,18 +113,24 @@ pub(crate) fn candidates(
         let message = format!("at most {TOP_LOGPROBS_MAX} alternatives");
         return Err(ApiError::invalid("top_logprobs", message));
     }
-    match wanted {
+    match logprobs {
         Some(true) => Ok(Some(top as usize)),
-        _ if top > 0 => Err(ApiError::invalid("top_logprobs", "`logprobs` must be true as well")),
+        _ if top > 0 => {
+            Err(ApiError::invalid("top_logprobs", "`top_logprobs` needs `logprobs: true`"))
+        }
         _ => Ok(None),
     }
 }
 
-/// Most tokens of an answer: what is asked for, and what is left of the context.
-pub(crate) fn max_tokens(app: &App, asked: Option<u32>, prompt: usize) -> Result<usize, ApiError> {
-    if asked == Some(0) {
+/// Most tokens of a response: what was requested, and what is left of the context.
+pub(crate) fn max_tokens(
+    app: &App,
+    requested: Option<u32>,
+    prompt: usize,
+) -> Result<usize, ApiError> {
+    if requested == Some(0) {
         return Err(ApiError::invalid("max_tokens", "`max_tokens` must be at least 1"));
     }
     let left = (app.batching.longest() as usize).saturating_sub(prompt).max(1);
-    Ok(asked.map_or(left, |asked| left.min(asked as usize)))
+    Ok(requested.map_or(left, |requested| left.min(requested as usize)))
 }

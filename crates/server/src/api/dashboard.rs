@@ -1,4 +1,4 @@
-//! `/motley/room`: what the machine room shows, as of now.
+//! `/motley/dashboard`: what the page shows of the running engine.
 
 use crate::app::App;
 use axum::Json;
@@ -9,20 +9,19 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A look into the machine room. Counts grow from the start of the server; a viewer
-/// takes differences.
+/// The state of the engine now. Counts grow from the start of the server; a viewer takes
+/// differences.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Room {
+pub(crate) struct Dashboard {
     model: String,
     experts: u32,
     experts_per_token: u32,
     /// Layers that have experts.
-    layers: Vec<Layer>,
+    layers: Vec<DashboardLayer>,
     /// Where expert bytes are: `memory` all of them, `disk` read when needed.
     experts_in: &'static str,
     /// Experts in memory now, of all layers.
     experts_in_memory: usize,
-    /// Experts of all layers.
     experts_in_all: usize,
     /// Experts routed to, and those of them that were in memory; when read from disk.
     lookups: Option<u64>,
@@ -46,7 +45,7 @@ pub(crate) struct Room {
 
 /// One layer: how often each expert was chosen, and where it is.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Layer {
+pub(crate) struct DashboardLayer {
     layer: usize,
     counts: Vec<u64>,
     /// A character per expert: `1` in memory, `0` on disk. Absent when all are in memory.
@@ -54,26 +53,29 @@ pub(crate) struct Layer {
     in_memory: Option<String>,
 }
 
-/// What the machine room shows.
-#[utoipa::path(get, path = "/motley/room", responses((status = 200, body = Room)))]
-pub(crate) async fn room(State(app): State<Arc<App>>) -> Json<Room> {
+/// What the page shows of the running engine.
+#[utoipa::path(get, path = "/motley/dashboard", responses((status = 200, body = Dashboard)))]
+pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
     let figures = app.batching.figures();
     let engine = app.batching.engine();
     let spec = engine.spec();
     let has_experts = |layer: usize| spec.layers.get(layer).is_some_and(Option::is_some);
-    let rows = app.heat.rows().into_iter().filter(|(layer, _)| has_experts(*layer));
-    let presence = app.batching.resident();
-    let layer =
-        |(layer, counts)| Layer { layer, counts, in_memory: presence.map(|p| bits(p, layer)) };
+    let rows = app.expert_counts.rows().into_iter().filter(|(layer, _)| has_experts(*layer));
+    let resident = app.batching.resident();
+    let layer = |(layer, counts)| DashboardLayer {
+        layer,
+        counts,
+        in_memory: resident.map(|resident| bits(resident, layer)),
+    };
     let in_all = spec.expert_layers().count() * spec.experts as usize;
     let planner = figures.planner;
-    Json(Room {
+    Json(Dashboard {
         model: app.options.model_name.clone(),
         experts: spec.experts,
         experts_per_token: spec.used,
         layers: rows.map(layer).collect(),
-        experts_in: if presence.is_some() { "disk" } else { "memory" },
-        experts_in_memory: presence.map_or(in_all, ResidentExperts::count),
+        experts_in: if resident.is_some() { "disk" } else { "memory" },
+        experts_in_memory: resident.map_or(in_all, ResidentExperts::count),
         experts_in_all: in_all,
         lookups: figures.stream.map(|stream| stream.counts.lookups),
         hits: figures.stream.map(|stream| stream.counts.hits + stream.counts.guessed_hits),
@@ -99,7 +101,7 @@ fn bits(resident: &ResidentExperts, layer: usize) -> String {
     resident.layer(layer).map(|here| if here { '1' } else { '0' }).collect()
 }
 
-/// Memory of this process, where the system tells it.
+/// Memory of this process, on systems with `/proc`.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

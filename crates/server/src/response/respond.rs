@@ -1,23 +1,17 @@
-//! From the engine's events to what a client reads: one JSON answer, or a stream of
-//! server-sent events. A [`Teller`] knows one route's shapes; this file knows the order
-//! of things. Dropping the response drops the receivers, and with them the work.
+//! Submits a request and sends what comes back, whole or as a stream. The shapes are the
+//! formatter's. Dropping the response drops the receivers, and with them the work.
 
-mod chat;
-mod completion;
-
-pub(crate) use chat::ChatTeller;
-pub(crate) use completion::CompletionTeller;
-
+use super::formatter::EventFormatter;
 use crate::app::App;
-use crate::asking::Prepared;
 use crate::error::ApiError;
+use crate::request::PreparedRequest;
 use crate::wire::Usage;
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, StreamExt};
-use motley_engine::batching::{Done, Event, Reason};
+use motley_engine::batching::{Done, Event};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,35 +19,22 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Turns events of a request's answers into one route's shapes.
-pub(crate) trait Teller: Send + 'static {
-    /// A piece of the answers.
-    type Chunk: Serialize + Send;
-    /// All of them.
-    type Answer: Serialize;
-
-    /// What `event` adds to the answer at `index`.
-    fn tell(&mut self, index: usize, event: Event) -> Vec<Self::Chunk>;
-    /// The chunk with the token counts.
-    fn counts(&self, usage: Usage) -> Self::Chunk;
-    /// The pieces put together.
-    fn whole(self, chunks: Vec<Self::Chunk>, usage: Usage) -> Self::Answer;
-}
-
-/// Submits what was prepared and answers as asked.
-pub(crate) async fn answer<T: Teller>(
+/// Submits a prepared request and sends its response, as a stream where that was requested.
+pub(crate) async fn respond<F: EventFormatter>(
     app: Arc<App>,
-    prepared: Prepared,
-    teller: T,
+    prepared: PreparedRequest,
+    formatter: F,
     started: Instant,
 ) -> Result<Response, ApiError> {
-    let Prepared { stream: streams, include_usage, choices, .. } = prepared;
+    let PreparedRequest { stream: streams, include_usage, choices, .. } = prepared;
     let events = submit(&app, prepared)?;
-    let telling = Telling { app, events, choices, usage: Usage::default(), started, begun: false };
+    let usage = Usage::default();
+    let active = ActiveRequest { app, events, choices, usage, started, begun: false };
     if !streams {
-        return telling.collect(teller).await;
+        return active.collect(formatter).await;
     }
-    let state = Streaming { telling, teller, include_usage, ready: VecDeque::new(), over: false };
+    let ready = VecDeque::new();
+    let state = ResponseStream { active, formatter, include_usage, ready, over: false };
     let events = stream::unfold(state, |mut state| async move {
         let event = state.next().await?;
         Some((Ok::<_, Infallible>(event), state))
@@ -67,7 +48,7 @@ pub(crate) async fn answer<T: Teller>(
 
 type Events = BoxStream<'static, (usize, Event)>;
 
-fn submit(app: &App, prepared: Prepared) -> Result<Events, ApiError> {
+fn submit(app: &App, prepared: PreparedRequest) -> Result<Events, ApiError> {
     let mut answers = Vec::new();
     for (index, ask) in prepared.asks.into_iter().enumerate() {
         let receiver = ReceiverStream::new(app.batching.submit(ask)?);
@@ -78,7 +59,7 @@ fn submit(app: &App, prepared: Prepared) -> Result<Events, ApiError> {
     Ok(stream::select_all(answers.into_iter().map(until_end)).boxed())
 }
 
-/// The events of one answer up to and with its end.
+/// The events of one choice up to and including its end.
 fn until_end(events: Events) -> Events {
     let ended = |event: &Event| matches!(event, Event::Done(_) | Event::Failed(_));
     let until = events.scan(false, move |over, (index, event)| {
@@ -90,18 +71,17 @@ fn until_end(events: Events) -> Events {
 }
 
 /// A request being answered.
-struct Telling {
+struct ActiveRequest {
     app: Arc<App>,
     events: Events,
-    /// Answers to each prompt.
     choices: usize,
     usage: Usage,
     started: Instant,
     begun: bool,
 }
 
-impl Telling {
-    /// The next event; `None` when all answers are whole.
+impl ActiveRequest {
+    /// The next event; `None` when all choices are complete.
     async fn next(&mut self) -> Option<Result<(usize, Event), ApiError>> {
         let Some((index, event)) = self.events.next().await else {
             self.app.metrics.whole_answer(self.started.elapsed());
@@ -116,7 +96,7 @@ impl Telling {
                 count(&mut self.usage, first, done);
             }
             Event::Failed(reason) => {
-                // Reasons name files of this machine: they are for its log.
+                // Reasons may name files of this machine, so they go to its log only.
                 tracing::error!(target: "motley", reason, "a request failed");
                 let message = "the engine could not compute this; the server's log says why";
                 return Some(Err(ApiError::server(message)));
@@ -130,26 +110,26 @@ impl Telling {
         Some(Ok((index, event)))
     }
 
-    async fn collect<T: Teller>(mut self, mut teller: T) -> Result<Response, ApiError> {
+    async fn collect<F: EventFormatter>(mut self, mut formatter: F) -> Result<Response, ApiError> {
         let mut chunks = Vec::new();
         while let Some(event) = self.next().await {
             let (index, event) = event?;
-            chunks.extend(teller.tell(index, event));
+            chunks.extend(formatter.chunks(index, event));
         }
-        Ok(Json(teller.whole(chunks, self.usage)).into_response())
+        Ok(Json(formatter.response(chunks, self.usage)).into_response())
     }
 }
 
 /// A stream being written.
-struct Streaming<T> {
-    telling: Telling,
-    teller: T,
+struct ResponseStream<F> {
+    active: ActiveRequest,
+    formatter: F,
     include_usage: bool,
     ready: VecDeque<String>,
     over: bool,
 }
 
-impl<T: Teller> Streaming<T> {
+impl<F: EventFormatter> ResponseStream<F> {
     async fn next(&mut self) -> Option<SseEvent> {
         loop {
             if let Some(data) = self.ready.pop_front() {
@@ -158,9 +138,9 @@ impl<T: Teller> Streaming<T> {
             if self.over {
                 return None;
             }
-            match self.telling.next().await {
+            match self.active.next().await {
                 Some(Ok((index, event))) => {
-                    let chunks = self.teller.tell(index, event);
+                    let chunks = self.formatter.chunks(index, event);
                     self.ready.extend(chunks.iter().map(json));
                 }
                 Some(Err(error)) => {
@@ -169,7 +149,7 @@ impl<T: Teller> Streaming<T> {
                 }
                 None => {
                     if self.include_usage {
-                        self.ready.push_back(json(&self.teller.counts(self.telling.usage)));
+                        self.ready.push_back(json(&self.formatter.usage_chunk(self.active.usage)));
                     }
                     self.ready.push_back("[DONE]".into());
                     self.over = true;
@@ -179,7 +159,7 @@ impl<T: Teller> Streaming<T> {
     }
 }
 
-/// Answers to one prompt share it: it counts with the first of them.
+/// All choices of a prompt share it, so it is counted with the first of them only.
 fn count(usage: &mut Usage, first: bool, done: &Done) {
     if first {
         usage.prompt_tokens += done.prompt_tokens;
@@ -189,19 +169,6 @@ fn count(usage: &mut Usage, first: bool, done: &Done) {
     usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
 }
 
-/// `stop` or `length`.
-fn finish_reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Stop => "stop",
-        Reason::Length => "length",
-    }
-}
-
-/// `chatcmpl-` and the like, with a number nobody else has by chance.
-pub(crate) fn name(prefix: &str) -> String {
-    format!("{prefix}-{:016x}{:08x}", fastrand::u64(..), fastrand::u32(..))
-}
-
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
@@ -209,6 +176,7 @@ fn json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use motley_engine::batching::Reason;
 
     #[test]
     fn each_prompt_counts_once_and_every_answer() {

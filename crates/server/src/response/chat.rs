@@ -1,56 +1,50 @@
 //! `/v1/chat/completions`: deltas, calls, log-probabilities.
 
-use super::{Teller, finish_reason, name};
-use crate::tools::{Call, Format, Parser, Said};
+use super::formatter::{EventFormatter, ResponseHead, finish_reason, random_id};
+use crate::tools::{Call, Format, Parsed, Parser};
 use crate::wire::{
-    AnswerMessage, ChatAnswer, ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, FunctionCall,
-    LogprobContent, LogprobList, ToolCall, ToolCallDelta, TopLogprob, Usage,
+    ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatResponse, FunctionCall, LogprobContent,
+    LogprobList, ResponseMessage, ToolCall, ToolCallDelta, TopLogprob, Usage,
 };
 use motley_engine::batching::{Candidate, Event, Piece, SaidToken};
 
-/// Tells the answers to one conversation.
-pub(crate) struct ChatTeller {
-    id: String,
-    created: u64,
-    model: String,
+/// Formats the choices of one conversation.
+pub(crate) struct ChatFormatter {
+    head: ResponseHead,
     choices: Vec<Choice>,
 }
 
-/// One answer so far.
+/// One choice so far.
 struct Choice {
     parser: Parser,
     begun: bool,
     calls: usize,
 }
 
-impl ChatTeller {
-    pub(crate) fn new(model: &str, created: u64, format: Format, choices: usize) -> Self {
+impl ChatFormatter {
+    pub(crate) fn new(model: &str, format: Format, choices: usize) -> Self {
         let choice = || Choice { parser: Parser::new(format), begun: false, calls: 0 };
-        Self {
-            id: name("chatcmpl"),
-            created,
-            model: model.into(),
-            choices: (0..choices).map(|_| choice()).collect(),
-        }
+        let choices = (0..choices).map(|_| choice()).collect();
+        Self { head: ResponseHead::new("chatcmpl", model), choices }
     }
 
     fn chunk(&self, choices: Vec<ChatChunkChoice>) -> ChatChunk {
         ChatChunk {
-            id: self.id.clone(),
+            id: self.head.id.clone(),
             object: "chat.completion.chunk",
-            created: self.created,
-            model: self.model.clone(),
+            created: self.head.created,
+            model: self.head.model.clone(),
             choices,
             usage: None,
         }
     }
 }
 
-impl Teller for ChatTeller {
+impl EventFormatter for ChatFormatter {
     type Chunk = ChatChunk;
-    type Answer = ChatAnswer;
+    type Response = ChatResponse;
 
-    fn tell(&mut self, index: usize, event: Event) -> Vec<ChatChunk> {
+    fn chunks(&mut self, index: usize, event: Event) -> Vec<ChatChunk> {
         let Some(choice) = self.choices.get_mut(index) else { return Vec::new() };
         let pieces = match event {
             Event::Piece(piece) => choice.piece(index, piece).into_iter().collect(),
@@ -60,14 +54,14 @@ impl Teller for ChatTeller {
         pieces.into_iter().map(|piece| self.chunk(vec![piece])).collect()
     }
 
-    fn counts(&self, usage: Usage) -> ChatChunk {
+    fn usage_chunk(&self, usage: Usage) -> ChatChunk {
         ChatChunk { usage: Some(usage), ..self.chunk(Vec::new()) }
     }
 
-    fn whole(self, chunks: Vec<ChatChunk>, usage: Usage) -> ChatAnswer {
+    fn response(self, chunks: Vec<ChatChunk>, usage: Usage) -> ChatResponse {
         let empty = |index| ChatChoice {
             index,
-            message: AnswerMessage { role: "assistant", ..AnswerMessage::default() },
+            message: ResponseMessage { role: "assistant", ..ResponseMessage::default() },
             logprobs: None,
             finish_reason: "stop",
         };
@@ -82,26 +76,26 @@ impl Teller for ChatTeller {
                 choice.message.content.get_or_insert_default();
             }
         }
-        let (id, created, model) = (self.id, self.created, self.model);
-        ChatAnswer { id, object: "chat.completion", created, model, choices, usage }
+        let ResponseHead { id, created, model } = self.head;
+        ChatResponse { id, object: "chat.completion", created, model, choices, usage }
     }
 }
 
 impl Choice {
     fn piece(&mut self, index: usize, piece: Piece) -> Option<ChatChunkChoice> {
-        let said = self.parser.push(&piece.text);
+        let parsed = self.parser.push(&piece.text);
         let logprobs = piece.token.map(|token| LogprobList { content: vec![logprob(token)] });
-        if said == Said::default() && logprobs.is_none() {
+        if parsed == Parsed::default() && logprobs.is_none() {
             return None;
         }
-        let delta = self.delta(said);
+        let delta = self.delta(parsed);
         Some(ChatChunkChoice { index, delta, logprobs, finish_reason: None })
     }
 
     fn end(&mut self, index: usize, reason: &'static str) -> Vec<ChatChunkChoice> {
         let rest = self.parser.finish();
         let mut pieces = Vec::new();
-        if rest != Said::default() || !self.begun {
+        if rest != Parsed::default() || !self.begun {
             let delta = self.delta(rest);
             pieces.push(ChatChunkChoice { index, delta, logprobs: None, finish_reason: None });
         }
@@ -112,10 +106,10 @@ impl Choice {
         pieces
     }
 
-    fn delta(&mut self, said: Said) -> ChatDelta {
+    fn delta(&mut self, parsed: Parsed) -> ChatDelta {
         let first = !std::mem::replace(&mut self.begun, true);
         let some = |text: String| (!text.is_empty()).then_some(text);
-        let calls = said.calls.into_iter().map(|call| {
+        let calls = parsed.calls.into_iter().map(|call| {
             let index = self.calls;
             self.calls += 1;
             ToolCallDelta { index, call: tool_call(call) }
@@ -123,8 +117,8 @@ impl Choice {
         ChatDelta {
             tool_calls: calls.collect(),
             role: first.then_some("assistant"),
-            content: some(said.text),
-            reasoning_content: some(said.thought),
+            content: some(parsed.text),
+            reasoning_content: some(parsed.thought),
         }
     }
 }
@@ -148,7 +142,7 @@ fn add(choice: &mut ChatChoice, piece: ChatChunkChoice) {
 
 fn tool_call(call: Call) -> ToolCall {
     let function = FunctionCall { name: call.name, arguments: call.arguments };
-    ToolCall { id: name("call"), r#type: "function", function }
+    ToolCall { id: random_id("call"), r#type: "function", function }
 }
 
 fn logprob(token: SaidToken) -> LogprobContent {
@@ -179,9 +173,9 @@ mod tests {
     }
 
     fn whole(format: Format, events: Vec<Event>) -> ChatChoice {
-        let mut teller = ChatTeller::new("m", 0, format, 1);
-        let chunks = events.into_iter().flat_map(|event| teller.tell(0, event)).collect();
-        teller.whole(chunks, Usage::default()).choices.remove(0)
+        let mut formatter = ChatFormatter::new("m", format, 1);
+        let chunks = events.into_iter().flat_map(|event| formatter.chunks(0, event)).collect();
+        formatter.response(chunks, Usage::default()).choices.remove(0)
     }
 
     #[test]

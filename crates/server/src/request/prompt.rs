@@ -38,7 +38,7 @@ impl<'a> Tools<'a> {
                 let name = choice.pointer("/function/name").and_then(Value::as_str);
                 let at = tools.iter().position(|tool| Some(tool.function.name.as_str()) == name);
                 let at = at.ok_or_else(|| {
-                    ApiError::invalid("tool_choice", "`tool_choice` names none of the tools")
+                    ApiError::invalid("tool_choice", "`tool_choice` names an unknown tool")
                 })?;
                 Ok(Self { tools: &tools[at..=at], forced: true })
             }
@@ -73,10 +73,11 @@ fn check(tools: &[Tool]) -> Result<(), ApiError> {
             || !name.chars().all(plain)
     };
     if tools.len() > TOOLS_MAX {
-        return Err(ApiError::invalid("tools", format!("at most {TOOLS_MAX} tools")));
+        return Err(ApiError::invalid("tools", format!("at most {TOOLS_MAX} tools are allowed")));
     }
     if tools.iter().any(bad) {
-        let message = "tools are functions with names of letters, digits, `_`, `-` and `.`";
+        let message =
+            "a tool must be a function whose name has only letters, digits, `_`, `-` and `.`";
         return Err(ApiError::invalid("tools", message));
     }
     Ok(())
@@ -89,7 +90,7 @@ pub(crate) fn conversation(
     tools: &Tools<'_>,
 ) -> Result<Conversation, ApiError> {
     if request.messages.is_empty() || request.messages.len() > MESSAGES_MAX {
-        let message = format!("from 1 to {MESSAGES_MAX} messages are needed");
+        let message = format!("`messages` must have 1 to {MESSAGES_MAX} entries");
         return Err(ApiError::invalid("messages", message));
     }
     let developer = app.format == Format::Harmony;
@@ -144,7 +145,9 @@ fn text(content: Option<&Value>) -> Result<String, ApiError> {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Array(parts)) => parts.iter().map(part).collect(),
-        Some(_) => Err(ApiError::invalid("messages", "a content is text or a list of parts")),
+        Some(_) => {
+            Err(ApiError::invalid("messages", "`content` must be text or a list of text parts"))
+        }
     }
 }
 
@@ -159,7 +162,7 @@ fn call(call: &Value) -> Value {
     call
 }
 
-/// Tells a model whose template knows no tools how to call them.
+/// Explains tool calls to a model whose template has no tools.
 fn describe_tools(messages: &mut Vec<Value>, tools: &Tools<'_>) {
     let list: Vec<String> = tools.values().iter().map(Value::to_string).collect();
     let words = format!(
