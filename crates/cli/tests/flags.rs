@@ -19,7 +19,7 @@ struct Flag {
     obeyed: fn(&Decision) -> bool,
 }
 
-/// `SMALL` is replaced by a budget that leaves some experts on disk.
+/// `SMALL` is replaced by a budget that every command can keep to.
 const FLAGS: [Flag; 9] = [
     Flag {
         name: "--threads",
@@ -73,7 +73,8 @@ fn decisions(said: &str) -> Vec<Decision> {
 fn small(model: &Path) -> String {
     let output = motley(&["plan", model.to_str().unwrap(), "--json", "--context", "1024"]);
     let budget = Decision::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap().budget;
-    (budget.smallest_bytes() + 9 * budget.slot_bytes).to_string()
+    // Some scored tokens' logits need room too.
+    (budget.smallest_bytes() + (32 << 20)).to_string()
 }
 
 /// Every flag with `command`: refused with those `refused` words, or obeyed.

@@ -2,7 +2,7 @@
 //! llama.cpp only ever meets headers that were read and checked here.
 
 use crate::blocks::devices::helper::HybridHelper;
-use crate::blocks::devices::{HybridHandle, HybridOptions};
+use crate::blocks::devices::{HybridHandle, HybridOptions, HybridReport};
 use crate::blocks::drive::{Drive, Streaming};
 use crate::blocks::figures::{SharedFigures, StreamFigures};
 use crate::blocks::helper::HelperMaker;
@@ -27,7 +27,7 @@ use motley_plan::cores::ThreadSets;
 use motley_sched::spans::Spans;
 use motley_sched::{Named, SchedulerSetup};
 use motley_trace::run::RUN_VERSION;
-use motley_trace::{RunRecord, StreamingRecord};
+use motley_trace::{RunRecord, SharedRecord, StreamingRecord};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -387,10 +387,21 @@ impl Engine {
             threads: self.threads(),
             memory_bytes: self.options.memory_bytes,
             streaming,
+            shared: self.hybrid.as_ref().map(shared_record),
             prefill: stats.prefill,
             decode: stats.decode,
             sampling_s: stats.sampling_time.as_secs_f64(),
         }
+    }
+}
+
+fn shared_record(devices: &HybridHandle) -> SharedRecord {
+    let HybridReport { cache_slots, figures, .. } = devices.report();
+    SharedRecord {
+        cache_slots,
+        routed_pairs: figures.routed_pairs,
+        device_pairs: figures.fast_pairs,
+        copies: figures.demanded_copies + figures.guessed_copies,
     }
 }
 

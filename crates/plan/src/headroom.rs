@@ -6,6 +6,8 @@
 //! | RAM of a machine | the larger of [`RAM_BYTES`] and [`RAM_SHARE`], at most an eighth | other programs |
 //! | RAM of a control group | [`RAM_SHARE`], at most [`RAM_BYTES`] | it is ours alone: a sliver |
 //! | a GPU | [`DEVICE_SHARE`] of what is free | drivers and fragments |
+//! | experts on a GPU | [`DEVICE_ROWS_SHARE`] | rows on their way, and results |
+//! | a GPU in a what-if | [`UNKNOWN_DENSE_SHARE`] | dense weights whose size no record tells |
 //! | inside a budget | [`PROCESS_BYTES`] | the process itself |
 
 /// Allowance for what llama.cpp and the process take beside weights and KV cache: code,
@@ -18,6 +20,11 @@ pub const RAM_BYTES: u64 = 1 << 30;
 pub const RAM_SHARE: f64 = 0.08;
 /// Part of a device's free memory that is left alone.
 pub const DEVICE_SHARE: f64 = 1.0 / 16.0;
+
+/// Most of a device's memory for experts that rows and results take.
+pub const DEVICE_ROWS_SHARE: f64 = 1.0 / 8.0;
+/// Part of a device left to dense weights and KV cache where their size is not known.
+pub const UNKNOWN_DENSE_SHARE: f64 = 0.2;
 
 /// RAM left free of `ceiling_bytes` that others use too.
 pub fn beside_others(ceiling_bytes: u64) -> u64 {
@@ -33,6 +40,16 @@ pub fn in_control_group(ceiling_bytes: u64) -> u64 {
 /// What may be used of a device's free memory.
 pub fn device_room(free_bytes: u64) -> u64 {
     free_bytes - (free_bytes as f64 * DEVICE_SHARE) as u64
+}
+
+/// What rows and results may take of a device's memory for experts.
+pub fn device_rows(expert_bytes: u64) -> u64 {
+    (expert_bytes as f64 * DEVICE_ROWS_SHARE) as u64
+}
+
+/// What may be used for experts of a device beside dense weights of unknown size.
+pub fn beside_unknown_dense(device_bytes: u64) -> u64 {
+    (device_bytes as f64 * (1.0 - UNKNOWN_DENSE_SHARE)) as u64
 }
 
 fn share(ceiling_bytes: u64) -> u64 {

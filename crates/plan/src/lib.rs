@@ -40,11 +40,11 @@ pub use budget::{
     Budget, BudgetReason, DefaultBudget, MachineMemory, SessionShape, TooLittleMemory,
 };
 pub use calibration::{Calibration, CoresRate, KernelRate, PathRate, UnitRates};
-pub use decide::asked::{Asked, DevicesAsked, Goal, Loading, NamedDevice, Outputs};
+pub use decide::asked::{Asked, CHUNKS, DevicesAsked, Goal, Loading, NamedDevice, Outputs};
+pub use decide::decide;
 pub use decide::decision::{Decision, DeviceShare};
 pub use decide::error::DecideError;
 pub use decide::facts::{Facts, GpuFact};
-pub use decide::{CHUNKS, decide};
 pub use demand::Demand;
 pub use expert_costs::ExpertCosts;
 pub use file::PlanError;

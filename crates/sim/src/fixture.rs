@@ -44,6 +44,7 @@ pub(crate) fn record() -> RunRecord {
         expert_bytes: 1_000_000,
         threads: 2,
         memory_bytes: Some(40_000_000),
+        shared: None,
         streaming: Some(StreamingRecord {
             policy: "lru".into(),
             prefetch: "none".into(),

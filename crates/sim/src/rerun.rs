@@ -211,6 +211,7 @@ mod tests {
             expert_bytes: 1_000_000,
             threads: 2,
             memory_bytes: None,
+            shared: None,
             streaming: Some(StreamingRecord {
                 policy: "lru".into(),
                 prefetch: "none".into(),

@@ -30,6 +30,6 @@ pub use key::{ExpertGrid, ExpertKey};
 pub use memory::Trace;
 pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
-pub use run::{PhaseRecord, RunRecord, StreamingRecord};
+pub use run::{PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
 pub use summary::{Summary, SummaryBuilder};
 pub use write::TraceWriter;

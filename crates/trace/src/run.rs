@@ -26,11 +26,28 @@ pub struct RunRecord {
     pub memory_bytes: Option<u64>,
     /// Settings of streaming; `None` when llama.cpp held all experts.
     pub streaming: Option<StreamingRecord>,
+    /// What devices computed of the experts; `None` when none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedRecord>,
     pub prefill: PhaseRecord,
     pub decode: PhaseRecord,
     /// Choosing tokens, in neither phase's time.
     #[serde(default)]
     pub sampling_s: f64,
+}
+
+/// Experts shared with devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedRecord {
+    /// Experts that could stay on devices.
+    pub cache_slots: u32,
+    /// (token, expert) pairs routed.
+    pub routed_pairs: u64,
+    /// Of them computed by devices.
+    pub device_pairs: u64,
+    /// Experts brought over the link, guesses included.
+    pub copies: u64,
 }
 
 /// How experts were streamed.
@@ -216,6 +233,7 @@ mod tests {
             expert_bytes: 100,
             threads: 2,
             memory_bytes: None,
+            shared: None,
             streaming: None,
             prefill: PhaseRecord::default(),
             decode,

@@ -42,8 +42,8 @@ const HOUSE: &[Room] = &[
     room("profile", &["model", "machine", "trace"]),
     // judgement: nouns and the judgement before it
     room("cost", &["model", "machine", "trace", "profile"]),
-    room("plan", &["model", "machine", "trace", "profile", "cost", "sched"]),
     room("sched", &["model", "machine", "trace", "profile", "cost"]),
+    room("plan", &["model", "machine", "trace", "profile", "cost", "sched"]),
     // hands: nouns only
     room("store", &["model", "machine", "trace", "profile"]),
     // The one edge between hands: ggml computes from slots only with store's leases on them.

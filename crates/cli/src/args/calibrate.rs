@@ -1,6 +1,6 @@
 //! What `motley doctor` and `motley calibrate` take.
 
-use super::Wishes;
+use super::wishes::Wishes;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! What `motley eval` takes.
 
-use super::LoadArgs;
+use super::wishes::LoadArgs;
 use crate::npu::NpuArgs;
 use clap::Args;
 use std::path::PathBuf;

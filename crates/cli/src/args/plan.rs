@@ -1,6 +1,6 @@
 //! What `motley plan` and `motley predict` take.
 
-use super::Wishes;
+use super::wishes::Wishes;
 use clap::{Args, ValueEnum};
 use motley_plan::Goal;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(crate) struct Predict {
     #[arg(required = true)]
     pub(crate) models: Vec<PathBuf>,
     /// Ceilings for memory beside "everything in memory"
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = super::parse_size)]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = super::size::parse_size)]
     pub(crate) budgets: Vec<u64>,
     /// Prompt tokens per run
     #[arg(long, default_value_t = 512, value_name = "TOKENS")]

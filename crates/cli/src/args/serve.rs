@@ -1,6 +1,6 @@
 //! What `motley serve` takes.
 
-use super::LoadArgs;
+use super::wishes::LoadArgs;
 use clap::Args;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ pub(crate) struct SafetyArgs {
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Option<String>,
     /// Largest request body
-    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::size::parse_size)]
     pub(crate) max_body: u64,
     /// Seconds for a request's headers
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]

@@ -1,6 +1,7 @@
 //! What `motley trace` takes.
 
-use super::{LoadArgs, SamplingArgs};
+use super::sampling::SamplingArgs;
+use super::wishes::LoadArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

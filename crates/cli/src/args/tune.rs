@@ -1,6 +1,6 @@
 //! What `motley tune` takes.
 
-use super::Wishes;
+use super::wishes::Wishes;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Flags a decision is made from: what a run may use, and what it is to do. As typed; `decide` in
 //! `motley-plan` says what comes of them.
 
-use super::parse_size;
+use super::size::parse_size;
 use clap::{Args, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;

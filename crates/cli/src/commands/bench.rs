@@ -25,7 +25,13 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     if let Some(neighbours) = bench.neighbours {
         return crowd::run(global, bench, neighbours);
     }
-    if npu::bench(global, bench, &bench.device)? {
+    let prompts = npu::Prompts {
+        model: &bench.model,
+        load: &bench.load,
+        prefill: bench.prefill,
+        pairs: bench.pairs,
+    };
+    if npu::bench(global, &prompts, &bench.device)? {
         return Ok(());
     }
     let job = job(bench)?;

@@ -75,6 +75,16 @@ impl Source {
 
     /// The routing, and what to say about it.
     fn trace(&self, record: &RunRecord) -> Result<(Option<Trace>, Option<String>)> {
+        if let Some(shared) = record.shared {
+            let share = shared.device_pairs as f64 / shared.routed_pairs.max(1) as f64;
+            let why = format!(
+                "devices with room for {} experts computed {} of them: only the number of cores \
+                 can be asked about",
+                shared.cache_slots,
+                percent(share)
+            );
+            return Ok((None, Some(why)));
+        }
         if record.streaming.is_none() {
             let why = "every expert was in memory: only the number of cores can be asked about";
             return Ok((None, Some(why.into())));
@@ -166,7 +176,7 @@ impl Explained {
             let hits = self.record.prefill.plus(&self.record.decode).hit_rate();
             let kept = streaming.cache_slots;
             let ways = format!("{}, prefetch {}", streaming.policy, streaming.prefetch);
-            facts.push(("Experts", format!("{kept} stay ({ways}), {} at hand", percent(hits))));
+            facts.push(("Experts", format!("{kept} stay ({ways}), {} resident", percent(hits))));
             if let Some(least) = streaming.cache_slots_least.filter(|least| *least < kept) {
                 let why = "memory was scarce, which a replay does not know";
                 facts.push(("", format!("at times only {least}: {why}")));
@@ -207,18 +217,26 @@ impl Explained {
 
     fn answers(&self, width: u16) -> String {
         let mut rows = table(width, presets::UTF8_FULL_CONDENSED);
-        rows.set_header(["What if", "prefill/s", "decode/s", "at hand", "run"]);
+        rows.set_header(["What if", "prefill/s", "decode/s", "resident", "run"]);
         for answer in &self.what_if.answers {
             rows.add_row([
                 described(&answer.change),
                 format!("{:.1}", answer.prefill_tokens_per_s),
                 format!("{:.1}", answer.decode_tokens_per_s),
-                percent(answer.hit_rate),
+                self.resident(answer),
                 format!("{:.2} ×", answer.gain),
             ]);
         }
         align_right(&mut rows, &[1, 2, 3, 4]);
         rows.trim_fmt()
+    }
+
+    /// Share of the routed experts that were in memory; all, where none were read.
+    fn resident(&self, answer: &Answer) -> String {
+        match &self.record.streaming {
+            Some(_) => percent(answer.hit_rate),
+            None => "all".into(),
+        }
     }
 
     fn svg(&self) -> String {

@@ -1,7 +1,8 @@
 //! Built without static-graph devices: no flags, no device.
 
+use super::Prompts;
 use super::{Measured, NpuFigures};
-use crate::args::{Bench, Global};
+use crate::args::Global;
 use anyhow::{Result, bail};
 use clap::Args;
 use motley_engine::Engine;
@@ -36,7 +37,7 @@ pub(crate) fn ladder(_: &Global, _: &LadderArgs) -> Result<Option<Measured>> {
 pub(crate) struct PairsArgs {}
 
 /// There is nothing to measure against.
-pub(crate) fn bench(_: &Global, _: &Bench, _: &PairsArgs) -> Result<bool> {
+pub(crate) fn bench(_: &Global, _: &Prompts<'_>, _: &PairsArgs) -> Result<bool> {
     Ok(false)
 }
 

@@ -20,7 +20,19 @@ pub(crate) use ladder::{LadderArgs, ladder};
 #[cfg(feature = "npu")]
 pub(crate) use pairs::{PairsArgs, bench};
 
+use crate::args::LoadArgs;
 use serde::Serialize;
+use std::path::Path;
+
+/// Prompts that are measured with and without the device.
+#[cfg_attr(not(feature = "npu"), allow(dead_code, reason = "there is no device to measure"))]
+pub(crate) struct Prompts<'a> {
+    pub(crate) model: &'a Path,
+    pub(crate) load: &'a LoadArgs,
+    /// Tokens of each.
+    pub(crate) prefill: usize,
+    pub(crate) pairs: u32,
+}
 
 /// What the device did in one layer, or in all.
 #[derive(Debug, Clone, Serialize)]

@@ -2,8 +2,9 @@
 //! prompts on the CPU alone, in interleaved pairs on one loaded model; and how far their
 //! logits are apart. Graphs are compiled before anything is timed.
 
+use super::Prompts;
 use super::{NpuArgs, attach};
-use crate::args::{Bench, Global};
+use crate::args::Global;
 use crate::commands::bench::{Spread, load_average};
 use crate::load::{Loaded, load};
 use crate::npu::NpuRow;
@@ -31,7 +32,7 @@ pub(crate) struct PairsArgs {
 }
 
 /// Measures, when a device is wanted.
-pub(crate) fn bench(global: &Global, bench: &Bench, args: &PairsArgs) -> Result<bool> {
+pub(crate) fn bench(global: &Global, bench: &Prompts<'_>, args: &PairsArgs) -> Result<bool> {
     if args.npu.npu.is_none() {
         return Ok(false);
     }
@@ -40,7 +41,7 @@ pub(crate) fn bench(global: &Global, bench: &Bench, args: &PairsArgs) -> Result<
     args_load.wishes.context =
         (bench.prefill as u32 + 1).next_multiple_of(256).max(args_load.wishes.context);
     let Loaded { mut engine, decision } =
-        load(runtime, global, &bench.model, &args_load, Outputs::All)?;
+        load(runtime, global, bench.model, &args_load, Outputs::All)?;
     let prompt = prompt(&engine, args.text.as_deref(), bench.prefill)?;
     let load_before = load_average();
     let options = SessionOptions::of(&decision);

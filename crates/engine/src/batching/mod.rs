@@ -2,6 +2,7 @@
 //! between steps; one thread owns the context and does what `motley_sched::batch` says.
 //!
 //! * `worker`: that thread.
+//! * `shared`: what it and its handles share.
 //! * `stream`: one request on its way: sampler, text, stop strings, log-probabilities.
 //! * `stop`: stop strings in text that arrives in pieces.
 //!
@@ -11,60 +12,24 @@
 //! itself, in the chunks a [`crate::Session`] would use: its tokens are those of a
 //! session, whatever runs beside it.
 
+mod shared;
 mod stop;
 mod stream;
 mod worker;
 
 pub use motley_sched::batch::Refused;
+pub use shared::{BatchFigures, BatchOptions};
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 
-use crate::blocks::figures::StreamFigures;
 use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;
 use crate::{Engine, SessionError};
-use motley_ggml::SeamCounts;
 use motley_sched::batch;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use shared::{Incoming, Shared};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
 use worker::Worker;
-
-/// Shape of the context all requests share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchOptions {
-    /// KV cache length in tokens, all sequences together.
-    pub context_tokens: u32,
-    /// Most requests answered at once.
-    pub sequences: u16,
-    /// Most tokens computed together.
-    pub step_tokens: u32,
-    /// Most prompt tokens computed in a step in which others decode: bounds the time
-    /// between two tokens of a stream.
-    pub prefill_beside_decode: u32,
-    /// Most requests that wait for a sequence.
-    pub waiting: usize,
-    /// Each stream has an equal part of the cache to itself instead of a share of one:
-    /// attention then looks at its own tokens only, which pays with many streams, and no
-    /// stream can get longer than its part. Models whose memory cannot be cut share one.
-    pub own_caches: bool,
-    /// Each stream's tokens equal those of a session by itself.
-    pub exact: bool,
-}
-
-impl Default for BatchOptions {
-    fn default() -> Self {
-        Self {
-            context_tokens: 8192,
-            sequences: 16,
-            step_tokens: 512,
-            prefill_beside_decode: 128,
-            waiting: 128,
-            own_caches: false,
-            exact: false,
-        }
-    }
-}
 
 /// Why a request was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -77,37 +42,6 @@ pub enum SubmitError {
     Closed,
 }
 
-/// Counts of the batching thread so far.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BatchFigures {
-    /// Where the planner stands.
-    pub planner: batch::Figures,
-    /// Steps computed.
-    pub steps: u64,
-    /// Prompt tokens computed.
-    pub prompt_tokens: u64,
-    /// Tokens sampled.
-    pub answer_tokens: u64,
-    /// Requests answered.
-    pub answered: u64,
-    /// Requests whose client went away.
-    pub cancelled: u64,
-    /// Requests that ended with an error.
-    pub failed: u64,
-    /// Of them steps in which streams decoded and no prompt was computed.
-    pub decode_steps: u64,
-    /// Time spent computing.
-    pub busy: Duration,
-    /// Of it in steps that only decoded.
-    pub decode_busy: Duration,
-    /// The longest step.
-    pub longest_step: Duration,
-    /// What went through the seam.
-    pub seam: SeamCounts,
-    /// What streaming did, when experts are read on demand.
-    pub stream: Option<StreamFigures>,
-}
-
 /// The running batch: hands requests to its thread. Cheap to clone; the thread ends
 /// when the last clone is gone and every answer is done.
 #[derive(Clone)]
@@ -118,22 +52,6 @@ pub struct Batching {
     options: BatchOptions,
     longest: u32,
     resident: Option<Arc<ResidentExperts>>,
-}
-
-/// A request on its way to the thread.
-struct Incoming {
-    id: batch::RequestId,
-    ask: Ask,
-    events: mpsc::Sender<Event>,
-}
-
-/// What the thread and its handles share.
-#[derive(Default)]
-struct Shared {
-    next_id: AtomicU64,
-    /// Submitted and without a sequence.
-    waiting: AtomicUsize,
-    figures: Mutex<BatchFigures>,
 }
 
 impl Batching {

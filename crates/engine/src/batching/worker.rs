@@ -1,8 +1,8 @@
 //! The thread that owns the context: takes requests, carries out the planner's steps,
 //! samples. A failed step ends the requests in it and nothing else.
 
+use super::shared::{BatchFigures, BatchOptions, Incoming, Shared};
 use super::stream::{Event, Next, Reason, Stream};
-use super::{BatchFigures, BatchOptions, Incoming, Shared};
 use crate::blocks::figures::SharedFigures;
 use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;

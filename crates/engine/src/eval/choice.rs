@@ -1,11 +1,11 @@
 //! Multiple choice by log-likelihood: the continuation the model finds likeliest is its
 //! answer, whole or per byte of its text (so that long choices do not lose by length).
 
-use super::EvalError;
+use super::error::EvalError;
 use super::likelihood::log_probability;
 use super::prefix::{Prefix, common};
+use super::question::Question;
 use super::statistics::{Interval, PairedCounts, wilson};
-use super::tasks::Question;
 use crate::engine::Engine;
 use crate::session::Session;
 use serde::Serialize;

@@ -8,9 +8,6 @@ use crate::compute::stream::Stream;
 use crate::seam::runtime::Runtime;
 use std::ptr::{NonNull, null};
 
-/// This part of the free memory stays free.
-const MARGIN_SHARE: u64 = 16;
-
 /// A device, found by [`gpu_devices`]. Lives until the process ends.
 #[derive(Debug, Clone)]
 pub struct GpuDevice {
@@ -60,14 +57,6 @@ impl GpuDevice {
     pub fn free_bytes(&self) -> u64 {
         // SAFETY: devices live until the process ends.
         unsafe { device(self.raw()) }.free_bytes
-    }
-
-    /// Memory for a unit beside `reserved_bytes` that others will still want (dense layers,
-    /// KV cache and compute buffers that are not loaded yet): what is free without them and
-    /// without a sixteenth that drivers and fragments take.
-    pub fn budget_bytes(&self, reserved_bytes: u64) -> u64 {
-        let free_bytes = self.free_bytes();
-        (free_bytes - free_bytes / MARGIN_SHARE).saturating_sub(reserved_bytes)
     }
 
     pub(crate) fn raw(&self) -> api::ggml_backend_dev_t {

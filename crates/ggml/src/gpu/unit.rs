@@ -9,9 +9,6 @@ use motley_model::{ModelSpec, TensorPart};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Rows of one computation take at most this part of the budget.
-const WORKSPACE_SHARE: u64 = 8;
-
 /// Most slots of one stack: kernels start work for every expert of a stack, used or not, and
 /// those of Vulkan are slower from 1024 on (docs/decisions/0070).
 const STACK_SLOTS_MAX: u64 = 512;
@@ -21,8 +18,10 @@ const STACK_SLOTS_MAX: u64 = 512;
 pub struct GpuOptions {
     /// Device memory for slots and one compute lane's workspace together.
     pub budget_bytes: u64,
+    /// Most of it for the workspace.
+    pub workspace_bytes: u64,
     /// Rows of one computation; tasks with more run in pieces. Lowered where the
-    /// workspace would take more than an eighth of the budget.
+    /// workspace would take more than it may.
     pub max_rows: u32,
     /// Largest single tensor, where a driver is known to fail with larger ones; the
     /// device's own limit holds in any case.
@@ -30,9 +29,9 @@ pub struct GpuOptions {
 }
 
 impl GpuOptions {
-    /// A unit within `budget_bytes`.
-    pub fn within(budget_bytes: u64) -> Self {
-        Self { budget_bytes, max_rows: 512, largest_tensor_bytes: u64::MAX }
+    /// A unit within `budget_bytes`, of which at most `workspace_bytes` are for rows.
+    pub fn within(budget_bytes: u64, workspace_bytes: u64) -> Self {
+        Self { budget_bytes, workspace_bytes, max_rows: 512, largest_tensor_bytes: u64::MAX }
     }
 }
 
@@ -268,7 +267,7 @@ impl GpuExpert {
 /// Rows of a computation and bytes of the memory they need.
 fn workspace(classes: &[ShapeClass], options: &GpuOptions) -> (usize, usize) {
     let row_bytes = workspace_row_bytes(classes).max(1);
-    let affordable = options.budget_bytes / WORKSPACE_SHARE / row_bytes;
+    let affordable = options.workspace_bytes / row_bytes;
     let rows = u64::from(options.max_rows).min(affordable).max(1);
     (rows as usize, (rows * row_bytes) as usize)
 }

@@ -96,7 +96,7 @@ pub(crate) struct Setting<'m> {
 
 impl<'m> Setting<'m> {
     pub(crate) fn of(model: &'m TestModel, budget_bytes: u64) -> Self {
-        let options = GpuOptions::within(budget_bytes);
+        let options = GpuOptions::within(budget_bytes, budget_bytes / 8);
         Self { model, percent: 50, is_served: |_| true, options }
     }
 }

@@ -1,6 +1,6 @@
 //! Experts of numbers: G of them are one tensor per matrix, so a graph is three products.
 
-use super::{Builder, FLOAT, FLOAT16, INPUT, OUTPUT};
+use super::builder::{Builder, FLOAT, FLOAT16, INPUT, OUTPUT};
 use crate::spec::Precision;
 use crate::weights::{ExpertWeights, transposed};
 use ort::editor::{Node, ONNX_DOMAIN};

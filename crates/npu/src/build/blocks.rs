@@ -7,7 +7,7 @@
 //!                        └─ expert 1 …                                      ┘
 //! ```
 
-use super::{Builder, INPUT, MICROSOFT_DOMAIN, OUTPUT};
+use super::builder::{Builder, INPUT, MICROSOFT_DOMAIN, OUTPUT};
 use crate::spec::{BLOCK, ExpertShape};
 use crate::weights::{ExpertWeights, Matrix, PACKED_BYTES, packed, scale};
 use ort::editor::{Node, ONNX_DOMAIN};

@@ -10,6 +10,9 @@ pub const DEFAULT_CONTEXT_TOKENS: u32 = 4096;
 /// Prompt for which chunks are compared and speeds are predicted, when nobody says.
 pub const DEFAULT_PROMPT_TOKENS: u32 = 1024;
 
+/// Chunks that are compared (N7), the default one first; the last two are for little memory.
+pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
+
 /// The wishes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {

@@ -11,6 +11,7 @@ use super::facts::Facts;
 use crate::budget::{Budget, BudgetReason, SessionShape};
 use crate::calibration::Calibration;
 use crate::device_use::DeviceUse;
+use crate::headroom::device_rows;
 use crate::placement::{Holding, Placement};
 use crate::predict::{Case, Prediction, decode, prefill};
 use crate::words;
@@ -84,10 +85,11 @@ impl<'a> Attempt<'a> {
         let mut holdings = if uses { self.on_devices(on_device) } else { Vec::new() };
         let on_gpus: u32 = holdings.iter().map(|holding| holding.expert_slots).sum();
         holdings.push(self.in_ram(facts, uses)?);
-        let in_ram = holdings.last().map_or(0, |ram| ram.expert_slots);
+        let streams = self.residence.loading == Loading::OnDemand && self.budget.experts > 0;
         self.placement.regime = match self.device_use {
             _ if on_gpus >= self.budget.experts => Regime::OneMemory,
-            _ if in_ram < self.budget.experts => Regime::BeyondRam,
+            // Even with room for all of them: they come from disk when first needed.
+            _ if streams => Regime::BeyondRam,
             DeviceUse::DenseAndExperts { .. } | DeviceUse::Experts { .. } => Regime::Hybrid,
             _ => Regime::OneMemory,
         };
@@ -100,11 +102,15 @@ impl<'a> Attempt<'a> {
         let slots_most = budget.experts;
         let experts = self.device_use.expert_bytes(budget);
         let dense = self.device_use.has_dense();
+        // llama.cpp counts its own buffers.
+        let by_motley = self.device_use != DeviceUse::Everything;
         let part = |bytes: u64, room: u64| {
             (u128::from(bytes) * u128::from(room) / u128::from(all.max(1))) as u64
         };
         let each = |(candidate, &room): (&Candidate<'_>, &u64)| {
-            let expert_slots = part(experts, room).checked_div(budget.slot_bytes).unwrap_or(0);
+            let bytes = part(experts, room);
+            let bytes = if by_motley { bytes - device_rows(bytes) } else { bytes };
+            let expert_slots = bytes.checked_div(budget.slot_bytes).unwrap_or(0);
             let expert_slots = u32::try_from(expert_slots).unwrap_or(u32::MAX).min(slots_most);
             Holding {
                 device: candidate.fact.name.clone(),

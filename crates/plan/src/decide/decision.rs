@@ -103,6 +103,7 @@ impl Decision {
         streams.then(|| self.placement.ram_slots())
     }
 
+    /// Where experts live.
     pub fn regime(&self) -> Regime {
         self.placement.regime
     }

@@ -37,6 +37,9 @@ pub enum DecideError {
     )]
     StandInBesideDisk,
     /// A rule that would never be asked.
-    #[error("{flag} would decide nothing: {reason}; leave it out, or give less --memory")]
-    NothingToDecide { flag: &'static str, reason: &'static str },
+    #[error(
+        "{flag} would decide nothing: every expert is in one memory; leave it out, or give less \
+         --memory"
+    )]
+    NothingToDecide { flag: &'static str },
 }

@@ -33,15 +33,13 @@ use crate::calibration::Calibration;
 use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
 use crate::device_use::DeviceUse;
 use crate::expert_costs::ExpertCosts;
-use asked::{Asked, DevicesAsked, Goal, Loading};
+use asked::{Asked, CHUNKS, Goal, Loading};
 use attempt::{Attempt, costs};
 use decision::{Decision, DeviceShare, FORMAT_VERSION, ModelId};
 use devices::{Candidate, candidates};
 use error::DecideError;
 use facts::Facts;
 
-/// Chunks that are compared (N7), the default one first; the last two are for little memory.
-pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
 /// Length of the answer for which chunks are compared.
 const ANSWER_TOKENS: f64 = 256.0;
 /// How much faster another chunk than the default one must be.
@@ -207,15 +205,10 @@ fn cheapest(facts: &Facts<'_>) -> Option<(ThreadSets, CoreSet)> {
 /// The regime's defaults and what was asked instead. What would never be asked is refused.
 fn rules(asked: &Asked, attempt: &Attempt<'_>) -> Result<Rules, DecideError> {
     let defaults = Rules::default_for(attempt.placement.regime);
-    let reason = match attempt.placement.regime {
-        Regime::OneMemory if attempt.residence.loading == Loading::Mapped => {
-            Some("every expert is in one memory")
-        }
-        _ => None,
-    };
     let flags = [("--policy", asked.policy.is_some()), ("--prefetch", asked.prefetch.is_some())];
-    if let (Some(reason), Some((flag, _))) = (reason, flags.into_iter().find(|(_, given)| *given)) {
-        return Err(DecideError::NothingToDecide { flag, reason });
+    let given = flags.into_iter().find(|(_, given)| *given);
+    if let (Regime::OneMemory, Some((flag, _))) = (attempt.placement.regime, given) {
+        return Err(DecideError::NothingToDecide { flag });
     }
     Ok(Rules {
         policy: asked.policy.unwrap_or(defaults.policy),
@@ -276,9 +269,4 @@ fn busy_w(
         same.then(|| PowerHeuristic::new(clusters, Some(power)).watts(&cores.per_cluster))
     };
     unit.busy_w.or_else(heuristic)
-}
-
-/// Whether GPUs were wanted at all.
-fn wants_devices(asked: &Asked) -> bool {
-    asked.devices != DevicesAsked::Cpu
 }

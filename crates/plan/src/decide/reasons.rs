@@ -3,11 +3,10 @@
 use motley_machine::Regime;
 use motley_sched::{Named, Rules};
 
-use super::asked::{Asked, Goal, Loading};
+use super::asked::{Asked, CHUNKS, DevicesAsked, Goal, Loading};
 use super::attempt::Attempt;
 use super::decision::Why;
 use super::facts::Facts;
-use super::{CHUNKS, wants_devices};
 use crate::calibration::Calibration;
 use crate::cores::ThreadSets;
 use crate::device_use::DeviceUse;
@@ -76,7 +75,7 @@ fn devices(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
             format!("{names} has too little memory to help")
         }
         DeviceUse::Nothing if facts.gpus.iter().all(|gpu| gpu.stands_in) => "no GPU found".into(),
-        DeviceUse::Nothing if asked.exact && wants_devices(asked) => {
+        DeviceUse::Nothing if asked.exact && asked.devices != DevicesAsked::Cpu => {
             "GPUs left out: they round differently (--exact)".into()
         }
         DeviceUse::Nothing => "GPUs left out, as asked".into(),

@@ -7,7 +7,7 @@
 
 use motley_cost::{ComputeCost, Efficiency, TransferCost};
 use motley_machine::{DeviceKind, Machine};
-use motley_plan::headroom::device_room;
+use motley_plan::headroom::beside_unknown_dense;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::TimelineStrategy;
@@ -48,7 +48,7 @@ fn beside(
 ) -> Option<WithGpu> {
     let (gpu, cpu) = (machine.first(DeviceKind::Gpu)?, machine.first(DeviceKind::Cpu)?);
     let link = machine.link(&cpu.name, &gpu.name)?;
-    let room = device_room(gpu.total_memory_bytes());
+    let room = beside_unknown_dense(gpu.total_memory_bytes());
     let all = record.expert_layers * u32::from(trace.header.experts);
     let fitting = room.checked_div(record.expert_bytes).unwrap_or(0);
     let slots = u32::try_from(fitting).unwrap_or(u32::MAX).min(all);

@@ -19,9 +19,7 @@ use components::circles;
 use modules::{Arrows, Modules};
 
 /// Crates whose circles are known and being broken.
-const EXEMPT: &[&str] = &[
-    "engine", "cli", "ggml", "server", "store", "trace", "profile", "model", "npu", "cost", "sim",
-];
+const EXEMPT: &[&str] = &[];
 
 /// Circles of all crates but those exempt.
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! `motley calibrate`: what experts, memory and disk cost on this machine.
 
-use super::new_file;
+use super::output::new_file;
 use crate::args::{Calibrate, Global};
 use crate::page::{Fact, align_right, facts, percent, progress_target, table, width_of};
 use anyhow::{Context, Result, bail};

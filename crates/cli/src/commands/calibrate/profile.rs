@@ -1,7 +1,8 @@
 //! `motley calibrate MODEL --text …`: how the model routes (N1), and how far one text speaks
 //! for another. The last fifth of every text is held out to check the rest against.
 
-use super::{new_file, passes};
+use super::output::new_file;
+use super::passes;
 use crate::args::{Calibrate, Global};
 use crate::known::{Known, PROFILES, profile_stem};
 use crate::load::execute;

@@ -9,22 +9,21 @@
 use crate::args::{Global, OutputArgs, Sim};
 use crate::known::machine;
 use crate::page::width_of;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use motley_sim::Outcome;
 use motley_sim::faults::Faults;
-use motley_sim::gantt::{Window, gantt};
 use motley_sim::setup::{CacheSize, Choices, Setup};
 use motley_sim::spans::{RowNames, Spans};
-use motley_trace::{Phase, Trace, Visit};
-use std::path::Path;
 
 mod curves;
+mod draw;
 mod page;
 mod rerun;
 mod subject;
 
 pub(crate) use subject::read as read_trace;
 
+use draw::{Drawn, draw, write};
 use subject::Subject;
 
 /// What `--faults` lets go wrong.
@@ -90,27 +89,6 @@ fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject, setup: &Se
     draw(path, spans, &subject.trace, &drawn)
 }
 
-/// What a picture of one layer says above it.
-struct Drawn<'a> {
-    name: &'a str,
-    units: &'a str,
-    layer: Option<u16>,
-}
-
-fn draw(path: &Path, spans: &Spans, trace: &Trace, drawn: &Drawn<'_>) -> Result<()> {
-    let layers = layers_of(trace);
-    let layer = drawn.layer.or(layers.get(layers.len() / 2).copied()).unwrap_or(0);
-    let visit = middle_visit(trace, layer);
-    let Some((from, to)) = spans.window_of(layer, visit) else {
-        let (first, last) = (layers.first().unwrap_or(&0), layers.last().unwrap_or(&0));
-        bail!("--layer {layer} was not drawn: layers {first} to {last} have experts");
-    };
-    let Drawn { name, units, .. } = drawn;
-    let title = format!("{name}: layer {layer} of one decoded token (layer.expert; {units})");
-    let rows = RowNames::default();
-    write(path, &gantt(spans, &Window { title: &title, from, to, rows })?)
-}
-
 fn tell_files(output: &OutputArgs, spans: Option<&Spans>, outcome: &Outcome) {
     if let Some(path) = &output.timeline {
         println!(" Timeline: {} (open it in ui.perfetto.dev)", path.display());
@@ -122,23 +100,4 @@ fn tell_files(output: &OutputArgs, spans: Option<&Spans>, outcome: &Outcome) {
         let tokens = outcome.prefill.tokens + outcome.decode.tokens;
         println!(" The timeline ends before the last of {tokens} tokens: {left_out} spans more");
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Layers with visits, in order.
-fn layers_of(trace: &Trace) -> Vec<u16> {
-    let mut layers: Vec<u16> = trace.visits.iter().map(|visit| visit.layer).collect();
-    layers.sort_unstable();
-    layers.dedup();
-    layers
-}
-
-/// Of the visits of `layer`, the number of that in the middle of decoding.
-fn middle_visit(trace: &Trace, layer: u16) -> usize {
-    let of_layer = || trace.visits.iter().filter(|visit| visit.layer == layer);
-    let prefill = of_layer().filter(|visit: &&Visit| visit.phase == Phase::Prefill).count();
-    (prefill + of_layer().count()) / 2
 }

@@ -1,8 +1,8 @@
 //! `motley sim --run RECORD --trace TRACE`: a recorded run again in virtual time, beside what it
 //! was in real time (M1).
 
+use super::draw::{Drawn, draw};
 use super::subject::read;
-use super::{Drawn, draw};
 use crate::args::{Global, Sim};
 use crate::page::{align_right, printable, table, width_of};
 use anyhow::{Context, Result};

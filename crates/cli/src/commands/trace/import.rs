@@ -1,6 +1,6 @@
 //! `motley trace import`: another project's trace in our format.
 
-use super::open;
+use super::open::open;
 use crate::args::{Global, Import};
 use anyhow::{Context, Result};
 use motley_trace::{TraceHeader, TraceWriter, Visit, VisitSource};

@@ -1,18 +1,15 @@
-//! `motley trace`: routing recorded, converted and described, one file each. Here is what they
-//! share: opening a trace in whatever format it is.
+//! `motley trace`: routing recorded, converted and described, one file each; `open` is what they
+//! share.
 
-use crate::args::{Global, ToldArgs, TraceCommand};
-use anyhow::{Context, Result, bail};
-use motley_trace::VisitSource;
-use motley_trace::import::Format;
-use motley_trace::import::waste::WasteModel;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+use crate::args::{Global, TraceCommand};
+use anyhow::Result;
 
 mod import;
+mod open;
 mod record;
 mod summary;
+
+pub(crate) use open::open;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, trace: &TraceCommand, columns: Option<u16>) -> Result<()> {
@@ -21,26 +18,4 @@ pub(crate) fn run(global: &Global, trace: &TraceCommand, columns: Option<u16>) -
         TraceCommand::Summary(summary) => summary::run(global, summary, columns),
         TraceCommand::Record(record) => record::run(global, record),
     }
-}
-
-/// A trace in any format. A waste file needs its experts told.
-pub(crate) fn open(path: &Path, told: &ToldArgs) -> Result<Box<dyn VisitSource>> {
-    let name = || path.display().to_string();
-    let file = File::open(path).with_context(|| {
-        format!("cannot open trace {}; `motley trace record` makes one", name())
-    })?;
-    let mut reader = BufReader::new(file);
-    let format = Format::of(&mut reader).with_context(name)?;
-    let Some(experts) = told.experts.or((format != Format::Waste).then_some(0)) else {
-        bail!(
-            "{}: a trace of waste does not say how many experts its model has; \
-             give --experts to `motley trace import`",
-            name()
-        );
-    };
-    let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let model = WasteModel { name: told.name.clone().unwrap_or_else(stem), experts };
-    format.source(reader, model).with_context(|| {
-        format!("{} is not a trace of Motley, BigMoeOnEdge or waste", path.display())
-    })
 }

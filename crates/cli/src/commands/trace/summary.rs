@@ -1,6 +1,6 @@
 //! `motley trace summary`: how a trace's routing is spread and how it repeats.
 
-use super::open;
+use super::open::open;
 use crate::args::{Global, TraceSummary};
 use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
 use anyhow::{Context, Result};

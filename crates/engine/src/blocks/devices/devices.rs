@@ -5,7 +5,7 @@ use super::device::{DeviceJob, DeviceLink, DeviceUnit, Held};
 use super::units::{CopyOrder, FastOrder, FastUnit, Flow, Link, UnitFailed};
 use motley_ggml::gpu::{GpuDevice, GpuOptions, GpuUnit, Refused, UnitError};
 use motley_model::{LayerExperts, ModelSpec};
-use motley_plan::headroom::device_room;
+use motley_plan::headroom::{device_room, device_rows};
 use motley_sched::shares::{DeviceSlots, LayerSlots, Shares, devices_of_layers};
 use motley_store::MappedExperts;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ fn units(rooms: &[DeviceRoom], spec: &ModelSpec) -> Result<ByLayer<GpuUnit>, Str
     for ((index, room), budget) in (0..).zip(rooms).zip(budgets) {
         let is_served = |layer: u32| device_of[layer as usize] == Some(index);
         if spec.expert_layers().any(|layer| is_served(layer.layer)) {
-            let options = GpuOptions::within(budget);
+            let options = GpuOptions::within(budget, device_rows(budget));
             let unit = GpuUnit::of_layers(&room.device, spec, &is_served, &options);
             units.insert(index, unit.map_err(|error| error.to_string())?);
         }

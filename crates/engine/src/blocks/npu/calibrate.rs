@@ -1,6 +1,6 @@
 //! A profile from text: what a model's routers chose while reading it (N1).
 
-use super::even_profile;
+use super::shape::even_profile;
 use crate::blocks::routing::{Routed, RoutingWatcher};
 use crate::engine::Engine;
 use crate::session::{SessionError, SessionOptions};

@@ -1,6 +1,6 @@
 //! A layer's compiled graphs, and the rows on their way through them (W3).
 
-use super::Shared;
+use super::options::Shared;
 use super::run::now;
 use super::shape::{expert_bytes, graph_spec, groups};
 use super::weights::{LayerError, read, shape, weights};

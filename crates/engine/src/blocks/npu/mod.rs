@@ -2,6 +2,7 @@
 //! at once (H1). Shapes come from `motley_plan::tiers`, overflow from
 //! `motley_sched::overflow`; this module carries them out.
 //!
+//! * `options`: how the device is used.
 //! * `calibrate`: a profile from text (N1).
 //! * `shape`: one layer's groups and capacities from a profile (N1, N2, N4, N5).
 //! * `weights`: experts read from the model's files, as numbers.
@@ -12,6 +13,7 @@
 mod calibrate;
 mod figures;
 mod layer;
+mod options;
 mod run;
 mod shape;
 mod weights;
@@ -21,6 +23,7 @@ pub use figures::{LayerFigures, NpuFigures};
 pub use motley_npu::cache::MAX_CACHE_BYTES;
 pub use motley_npu::{GraphLimits, Precision, Provider, ProviderConfig};
 pub use motley_plan::tiers::GroupCosts;
+pub use options::{NpuOptions, NpuOverflow};
 pub use shape::even_profile;
 
 use crate::blocks::gates::{Gates, GatesError};
@@ -28,72 +31,9 @@ use crate::engine::{Engine, Loading};
 use motley_model::ModelSpec;
 use motley_npu::{GraphCache, Runtime, RuntimeError};
 use motley_profile::Profile;
+use options::Shared;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// What happens to tokens past an expert's capacity (N3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum NpuOverflow {
-    /// They go to the CPU: nothing is lost.
-    #[default]
-    Spill,
-    /// Those the router weighs least are dropped.
-    Prune,
-    /// One capacity for all experts, the busiest one's; what is above spills.
-    Pad,
-}
-
-/// How the device is used.
-#[derive(Debug, Clone)]
-pub struct NpuOptions {
-    /// ONNX Runtime's library; `None` asks `ORT_DYLIB_PATH`.
-    pub library: Option<PathBuf>,
-    /// Who compiles and runs graphs.
-    pub provider: ProviderConfig,
-    /// What the device allows.
-    pub limits: GraphLimits,
-    /// Where compiled graphs are kept; `None` compiles anew every time.
-    pub cache: Option<PathBuf>,
-    /// Most bytes kept there; the graphs used longest ago go first.
-    pub cache_bytes: u64,
-    /// Past capacity.
-    pub overflow: NpuOverflow,
-    /// Rows given per row expected; below 1 forces overflow.
-    pub headroom: f64,
-    /// Most experts in one graph.
-    pub group_experts: usize,
-    /// What either side costs, so that cold groups stay on the CPU (N5); `None` puts
-    /// every group on the device.
-    pub costs: Option<GroupCosts>,
-    /// Added to every launch: what a device's driver costs and a stand-in's does not.
-    pub launch_cost: Duration,
-    /// Tokens of a prefill chunk the capacities are for; blocks of less than a quarter
-    /// of it, decode above all, stay on the CPU.
-    pub chunk_tokens: u32,
-    /// Expected loads.
-    pub profile: Profile,
-}
-
-impl NpuOptions {
-    /// Spilling, in groups of up to 16, on ONNX Runtime's own CPU kernels.
-    pub fn new(profile: Profile, chunk_tokens: u32) -> Self {
-        Self {
-            library: None,
-            provider: ProviderConfig::cpu(1),
-            limits: GraphLimits::default(),
-            cache: None,
-            cache_bytes: MAX_CACHE_BYTES,
-            overflow: NpuOverflow::default(),
-            headroom: 1.0,
-            group_experts: 16,
-            costs: None,
-            launch_cost: Duration::ZERO,
-            chunk_tokens,
-            profile,
-        }
-    }
-}
 
 /// Why there is no device for a model.
 #[derive(Debug, thiserror::Error)]
@@ -129,18 +69,6 @@ pub enum NpuError {
     /// Experts stay on disk, and the device's share of them would be in memory twice.
     #[error("a static-graph device takes experts that are in memory; load with --loading mapped")]
     OnDemand,
-}
-
-/// What all sessions of an engine share.
-struct Shared {
-    spec: Arc<ModelSpec>,
-    paths: Vec<PathBuf>,
-    runtime: Runtime,
-    cache: Option<GraphCache>,
-    /// Router matrices, for pruning only.
-    gates: Option<Gates>,
-    options: NpuOptions,
-    figures: Mutex<NpuFigures>,
 }
 
 /// What the device did, while sessions run.

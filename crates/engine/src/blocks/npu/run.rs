@@ -3,8 +3,8 @@
 
 use super::figures::LayerFigures;
 use super::layer::NpuLayer;
+use super::options::{NpuOverflow, Shared};
 use super::weights::LayerError;
-use super::{NpuOverflow, Shared};
 use crate::blocks::helper::BlockHelper;
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::Phase;

@@ -1,7 +1,7 @@
 //! One layer's groups and capacities from a profile: `motley_plan`'s rules applied to a
 //! model. Chooses nothing those do not.
 
-use super::{NpuOptions, NpuOverflow};
+use super::options::{NpuOptions, NpuOverflow};
 use motley_model::ModelSpec;
 use motley_npu::{ExpertShape, GraphSpec, Precision};
 use motley_plan::tiers::{Group, GroupRule, Home, LayerTiers, TierRule, group, place};

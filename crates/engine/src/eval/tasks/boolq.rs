@@ -1,6 +1,6 @@
 //! BoolQ: a passage, a question, yes or no.
 
-use super::Question;
+use crate::eval::question::Question;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

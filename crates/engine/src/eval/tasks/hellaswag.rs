@@ -1,7 +1,7 @@
 //! HellaSwag: the beginning of a scene and four endings. Text is cleaned as is usual for
 //! this set: marks in brackets go, `[title]` ends a sentence.
 
-use super::Question;
+use crate::eval::question::Question;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

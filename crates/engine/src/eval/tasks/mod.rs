@@ -1,9 +1,8 @@
 //! Question files as prompts with choices. One task, one file; this one reads lines,
 //! picks questions by seed and puts examples in front.
 
-use super::EvalError;
-use serde::Serialize;
-use std::fmt;
+use super::error::EvalError;
+use super::question::{Question, Task};
 use std::path::Path;
 
 mod boolq;
@@ -12,55 +11,11 @@ mod hellaswag;
 /// Largest file of text or questions that is read.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// A kind of questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// Yes or no about a passage (Clark et al. 2019).
-    Boolq,
-    /// Which of four endings follows (Zellers et al. 2019).
-    Hellaswag,
-}
-
-impl Task {
-    /// Name in reports and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Boolq => "boolq",
-            Self::Hellaswag => "hellaswag",
-        }
-    }
-
-    /// One question from one line of JSON.
-    fn parse(self, line: &str) -> Result<Question, String> {
-        match self {
-            Self::Boolq => boolq::parse(line),
-            Self::Hellaswag => hellaswag::parse(line),
-        }
-    }
-}
-
-impl fmt::Display for Task {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A prompt and the ways it may go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// What the model reads.
-    pub prompt: String,
-    /// Continuations, each with its leading space.
-    pub choices: Vec<String>,
-    /// Index of the right one.
-    pub answer: usize,
-}
-
-impl Question {
-    /// The prompt with its right continuation.
-    fn solved(&self) -> String {
-        format!("{}{}", self.prompt, self.choices[self.answer])
+/// One question from one line of JSON.
+fn parse(task: Task, line: &str) -> Result<Question, String> {
+    match task {
+        Task::Boolq => boolq::parse(line),
+        Task::Hellaswag => hellaswag::parse(line),
     }
 }
 
@@ -91,7 +46,7 @@ pub fn read_questions(task: Task, path: &Path, pick: &Pick) -> Result<Vec<Questi
     let mut questions = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let bad = |reason| EvalError::Question { path: path.into(), line: index + 1, task, reason };
-        questions.push(task.parse(line).map_err(bad)?);
+        questions.push(parse(task, line).map_err(bad)?);
     }
     let (have, least) = (questions.len(), pick.shots + 1);
     if have < least {

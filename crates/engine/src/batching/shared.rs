@@ -1,0 +1,93 @@
+//! What the batching thread and its handles share: options, counts, requests on their way.
+
+use super::stream::{Ask, Event};
+use crate::blocks::figures::StreamFigures;
+use motley_ggml::SeamCounts;
+use motley_sched::batch;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Shape of the context all requests share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// KV cache length in tokens, all sequences together.
+    pub context_tokens: u32,
+    /// Most requests answered at once.
+    pub sequences: u16,
+    /// Most tokens computed together.
+    pub step_tokens: u32,
+    /// Most prompt tokens computed in a step in which others decode: bounds the time
+    /// between two tokens of a stream.
+    pub prefill_beside_decode: u32,
+    /// Most requests that wait for a sequence.
+    pub waiting: usize,
+    /// Each stream has an equal part of the cache to itself instead of a share of one:
+    /// attention then looks at its own tokens only, which pays with many streams, and no
+    /// stream can get longer than its part. Models whose memory cannot be cut share one.
+    pub own_caches: bool,
+    /// Each stream's tokens equal those of a session by itself.
+    pub exact: bool,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self {
+            context_tokens: 8192,
+            sequences: 16,
+            step_tokens: 512,
+            prefill_beside_decode: 128,
+            waiting: 128,
+            own_caches: false,
+            exact: false,
+        }
+    }
+}
+
+/// Counts of the batching thread so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BatchFigures {
+    /// Where the planner stands.
+    pub planner: batch::Figures,
+    /// Steps computed.
+    pub steps: u64,
+    /// Prompt tokens computed.
+    pub prompt_tokens: u64,
+    /// Tokens sampled.
+    pub answer_tokens: u64,
+    /// Requests answered.
+    pub answered: u64,
+    /// Requests whose client went away.
+    pub cancelled: u64,
+    /// Requests that ended with an error.
+    pub failed: u64,
+    /// Of them steps in which streams decoded and no prompt was computed.
+    pub decode_steps: u64,
+    /// Time spent computing.
+    pub busy: Duration,
+    /// Of it in steps that only decoded.
+    pub decode_busy: Duration,
+    /// The longest step.
+    pub longest_step: Duration,
+    /// What went through the seam.
+    pub seam: SeamCounts,
+    /// What streaming did, when experts are read on demand.
+    pub stream: Option<StreamFigures>,
+}
+
+/// A request on its way to the thread.
+pub(super) struct Incoming {
+    pub(super) id: batch::RequestId,
+    pub(super) ask: Ask,
+    pub(super) events: mpsc::Sender<Event>,
+}
+
+/// What the thread and its handles share.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) next_id: AtomicU64,
+    /// Submitted and without a sequence.
+    pub(super) waiting: AtomicUsize,
+    pub(super) figures: Mutex<BatchFigures>,
+}
