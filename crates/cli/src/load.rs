@@ -3,11 +3,11 @@
 
 use crate::args::{Global, LoadArgs, SamplingArgs};
 use crate::known::Known;
-use crate::page::{bytes, progress_target};
+use crate::page::progress_target;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::{Engine, EngineOptions, Loading, Runtime, Sampling, unused_cpu_level};
-use motley_model::{ModelSpec, Sizes};
+use motley_model::{ModelSpec, Sizes, format_bytes};
 use motley_plan::{Decision, Outputs};
 use motley_trace::Phase;
 use std::path::Path;
@@ -84,7 +84,7 @@ pub(crate) fn sampling(args: &SamplingArgs) -> Sampling {
 /// One line: the model, where its experts are, with how many threads, and what to expect.
 fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
     let name = spec.name.as_deref().unwrap_or(&spec.architecture);
-    let total = bytes(Sizes::of(spec).total_bytes);
+    let total = format_bytes(Sizes::of(spec).total_bytes);
     let threads = decision.threads.decode.threads;
     let expected = expectation(decision);
     if !spec.is_moe() {

@@ -1,4 +1,4 @@
-//! What the pages of all commands share: lists of facts, tables, bars, sizes people read.
+//! What the pages of all commands share: lists of facts, tables, bars.
 //! Lays out; knows no model and no simulation.
 
 use comfy_table::{
@@ -47,19 +47,6 @@ pub(crate) fn table(width: u16, style: TableStyle) -> Table {
     table
 }
 
-/// `18.6 GiB`.
-pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    // 1023.95 would print as 1024.0.
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
 /// Text of a file, without the control characters that could steer a terminal, and short.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
@@ -102,15 +89,6 @@ mod tests {
         assert_eq!(bar(0.5, 4), "██··");
         assert_eq!(bar(0.40625, 4), "█▋··");
         assert_eq!(bar(7.0, 2), "██");
-    }
-
-    #[test]
-    fn sizes_read_well() {
-        let table = [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1_048_575, "1.0 MiB")];
-        for (value, text) in table {
-            assert_eq!(bytes(value), text);
-        }
-        assert_eq!(bytes(u64::MAX), "16384.0 PiB");
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //! * [`threads`]: which threads compute.
 //! * [`text`]: between text and tokens.
 //! * [`eval`]: perplexity and multiple choice, with intervals.
+//! * `clock`: the wall clock.
 
 #![forbid(unsafe_code)]
 
 pub mod batching;
 pub mod blocks;
+mod clock;
 pub mod engine;
 pub mod eval;
 pub mod execute;
@@ -35,6 +37,7 @@ pub use motley_ggml::{
     Grammar, GrammarError, LayerGpu, Runtime, Seam, SeamConflict, cpu::unused_cpu_level,
     schema_grammar,
 };
+pub use motley_host::{load, process_memory};
 pub use motley_plan::Loading;
 pub use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
 pub use motley_sched::cache::PolicyChoice;

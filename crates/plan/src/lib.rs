@@ -34,7 +34,6 @@ pub mod needs;
 pub mod placement;
 pub mod predict;
 pub mod tiers;
-mod words;
 
 pub use budget::{
     Budget, BudgetReason, DefaultBudget, MachineMemory, SessionShape, TooLittleMemory,

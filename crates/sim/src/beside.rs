@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use motley_cost::statistics::median;
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
 use motley_sched::SchedulerSetup;
 use motley_sched::spans::{Span, SpanKind, Spans};
@@ -115,7 +116,7 @@ fn measured(recorded: &Spans, trace: &Trace, phase: Phase, taken: &Costs) -> Cos
         entry_per_token_us: 0.0,
         ..home_unit
     };
-    let copy = median(&mut link).map(|us| TransferCost { latency_us: us, per_byte_us: 0.0 });
+    let copy = median(&link).map(|us| TransferCost { latency_us: us, per_byte_us: 0.0 });
     Costs {
         fast: fitted(&fast).unwrap_or(taken.fast),
         home: taken.home.map(unit),
@@ -128,8 +129,8 @@ fn measured(recorded: &Spans, trace: &Trace, phase: Phase, taken: &Costs) -> Cos
 fn fitted(samples: &[ComputeSample]) -> Option<ComputeCost> {
     let sound: Vec<ComputeSample> = samples.iter().copied().filter(|s| s.took_us > 0.0).collect();
     let fit = ComputeCost::fit_relative(&sound).ok().map(|fit| fit.model);
-    let mut times: Vec<f64> = sound.iter().map(|sample| sample.took_us).collect();
-    fit.or_else(|| median(&mut times).map(ComputeCost::constant))
+    let times: Vec<f64> = sound.iter().map(|sample| sample.took_us).collect();
+    fit.or_else(|| median(&times).map(ComputeCost::constant))
 }
 
 fn dense(recorded: &Spans, trace: &Trace, phase: Phase) -> DenseCost {
@@ -138,9 +139,9 @@ fn dense(recorded: &Spans, trace: &Trace, phase: Phase) -> DenseCost {
         let first = part.first().filter(|span| is_dense(span));
         first.map(|span| span.ends.since(span.begins).as_us())
     };
-    let mut times: Vec<f64> =
+    let times: Vec<f64> =
         layers(&all, trace).filter(|(of, _)| *of == phase).filter_map(took).collect();
-    let layer_us = median(&mut times).unwrap_or(0.0);
+    let layer_us = median(&times).unwrap_or(0.0);
     DenseCost { layer_us, layer_per_token_us: 0.0, pass_us: 0.0 }
 }
 
@@ -157,11 +158,6 @@ fn loads(part: &[Span]) -> BTreeMap<ExpertKey, u32> {
 
 fn is_dense(span: &Span) -> bool {
     matches!(span.kind, SpanKind::Dense { .. })
-}
-
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 /// The stretches of one layer in two recordings.

@@ -2,9 +2,10 @@
 //! cold page cache and where wanted under a memory limit. What "plans by itself" is held to.
 //! The run without flags takes part twice: how far it is from itself is what noise alone does.
 
-use super::{cage::Cage, tally::median, worker::drop_page_cache};
+use super::{cage::Cage, worker::drop_page_cache};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use motley_cost::statistics::median;
 use motley_host::load;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -74,8 +75,8 @@ fn compare(sweep: &Sweep, model: &PathBuf, limit: f64, prompt: &str) -> Result<V
     ensure!(own.len() == sweep.rounds, "a run without flags failed");
     // Of each round: the same minutes for both, as the machine's speed wanders.
     let ratio = |times: &Vec<f64>| {
-        (times.len() == own.len())
-            .then(|| median(times.iter().zip(own).map(|(other, own)| other / own).collect()))
+        let ratios: Vec<f64> = times.iter().zip(own).map(|(other, own)| other / own).collect();
+        median(&ratios).filter(|_| times.len() == own.len())
     };
     let ratios: Vec<Option<f64>> = others.iter().map(ratio).collect();
     let least = ratios.iter().flatten().copied().fold(f64::INFINITY, f64::min);
@@ -83,7 +84,7 @@ fn compare(sweep: &Sweep, model: &PathBuf, limit: f64, prompt: &str) -> Result<V
     Ok(json!({
         "model": model.file_name().map(|name| name.to_string_lossy()),
         "limit_gib": limit,
-        "own_s": median(own.clone()),
+        "own_s": median(own),
         "own_speed_over_itself": ratio(again),
         "own_speed_over_best": least,
         "speed_over_flags": flags.iter().zip(&ratios).collect::<Vec<_>>(),

@@ -1,6 +1,7 @@
 //! Runs, and many of them as a table: medians of each way under each budget, and ratios against
 //! the first way of the same round.
 
+use motley_cost::statistics::{median, quartiles};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -61,8 +62,9 @@ pub fn table(runs: &[CappedRun]) -> String {
 fn row(group: &[&CappedRun], first: &str, way: &str) -> String {
     let of_way: Vec<&&CappedRun> = group.iter().filter(|run| run.way == way).collect();
     let well: Vec<&&&CappedRun> = of_way.iter().filter(|run| run.failed.is_none()).collect();
-    let middle =
-        |figure: fn(&CappedRun) -> f64| median(well.iter().map(|run| figure(run)).collect());
+    let middle = |figure: fn(&CappedRun) -> f64| {
+        median(&well.iter().map(|run| figure(run)).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
     let ratios: Vec<f64> = well
         .iter()
         .filter_map(|run| {
@@ -71,6 +73,7 @@ fn row(group: &[&CappedRun], first: &str, way: &str) -> String {
             (other.failed.is_none()).then(|| decode(run) / decode(other))
         })
         .collect();
+    let [ratio_low, ratio, ratio_high] = quartiles(&ratios).unwrap_or_default();
     let peak = of_way.iter().map(|run| run.peak_bytes).max().unwrap_or(0);
     let budget = of_way.first().map_or(0, |run| run.budget_bytes);
     format!(
@@ -80,9 +83,9 @@ fn row(group: &[&CappedRun], first: &str, way: &str) -> String {
         of_way.len(),
         middle(prefill),
         middle(decode),
-        median(ratios.clone()),
-        quantile(ratios.clone(), 0.25),
-        quantile(ratios, 0.75),
+        ratio,
+        ratio_low,
+        ratio_high,
         middle(|run| of_phase(run, "disk_bytes") / 1e6 / of_phase(run, "tokens").max(1.0)),
         100.0 * middle(hits),
         100.0 * middle(|run| of_phase(run, "disk_busy_s") / of_phase(run, "time_s").max(1e-9)),
@@ -111,19 +114,6 @@ fn of_phase(run: &CappedRun, key: &str) -> f64 {
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
-}
-
-pub(super) fn median(values: Vec<f64>) -> f64 {
-    quantile(values, 0.5)
-}
-
-/// Linear between neighbours; 0 of nothing.
-fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let Some(last) = values.len().checked_sub(1) else { return 0.0 };
-    let at = share * last as f64;
-    let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
-    low + (high - low) * at.fract()
 }
 
 #[cfg(test)]

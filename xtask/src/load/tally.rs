@@ -2,6 +2,7 @@
 //! number of streams, and ratios of the first to the others within the same round.
 
 use super::{Figures, Turn};
+use motley_cost::statistics::{median, quantile};
 use serde_json::{Value, json};
 
 /// Everything as JSON; `said` is what each server said of itself, in the order of `names`.
@@ -59,10 +60,11 @@ fn line(turns: &[Turn], first: &str, name: &str, streams: usize) -> Value {
     };
     let mine = of(name);
     let well: Vec<&Figures> = mine.iter().filter_map(|turn| turn.figures.as_ref()).collect();
-    let middle =
-        |figure: fn(&Figures) -> f64| quantile(well.iter().map(|turn| figure(turn)).collect(), 0.5);
+    let middle = |figure: fn(&Figures) -> f64| {
+        median(&well.iter().map(|turn| figure(turn)).collect::<Vec<_>>())
+    };
     let ratios = || ratios(&of(first), &mine);
-    let ratio = |share| if name == first { None } else { quantile(ratios(), share) };
+    let ratio = |share| if name == first { None } else { quantile(&ratios(), share) };
     let most = |figure: fn(&Turn) -> f64| mine.iter().map(|turn| figure(turn)).reduce(f64::max);
     json!({
         "streams": streams,
@@ -90,14 +92,6 @@ fn ratios(first: &[&Turn], other: &[&Turn]) -> Vec<f64> {
         Some(rate(turn)? / rate(same)?)
     };
     first.iter().filter_map(pair).collect()
-}
-
-/// Linear between neighbours; `None` of nothing.
-fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let at = share * values.len().checked_sub(1)? as f64;
-    let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
-    Some(low + (high - low) * at.fract())
 }
 
 #[cfg(test)]

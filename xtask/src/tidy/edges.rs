@@ -76,7 +76,7 @@ const HOUSE: &[Room] = &[
     ),
     // outside the floors: what tests share, and automation
     room(TESTKIT, &["model"]),
-    room("xtask", &["model", "host", TESTKIT]),
+    room("xtask", &["model", "cost", "host", TESTKIT]),
 ];
 
 /// Edges and crates that are not in the table.

@@ -1,6 +1,7 @@
 //! Facts to lines: one topic each, what is there, and how to get what is missing. Pure.
 
 use motley_machine::CoreRole;
+use motley_model::format_bytes;
 use serde::Serialize;
 
 use super::direct::DirectIo;
@@ -96,7 +97,7 @@ fn processor(facts: &Facts) -> Option<Line> {
         _ => facts.clusters.iter().map(cluster).collect::<Vec<_>>().join(" + "),
     };
     let cache = facts.caches_bytes.last().filter(|(level, _)| *level > 1);
-    let cache = cache.map_or(String::new(), |(l, b)| format!(", L{l} {}", bytes(*b)));
+    let cache = cache.map_or(String::new(), |(l, b)| format!(", L{l} {}", format_bytes(*b)));
     let virtual_ = if facts.is_virtual { ", virtual" } else { "" };
     let sockets =
         if facts.sockets > 1 { format!(" in {} sockets", facts.sockets) } else { String::new() };
@@ -159,13 +160,16 @@ fn memory(facts: &Facts) -> Option<Line> {
             Some("give --memory SIZE".into()),
         );
     };
-    let found =
-        format!("{} of {} free for Motley", bytes(memory.room_bytes), bytes(memory.total_bytes));
+    let found = format!(
+        "{} of {} free for Motley",
+        format_bytes(memory.room_bytes),
+        format_bytes(memory.total_bytes)
+    );
     match memory.limit_bytes {
         None => Line::good("Memory", found),
         Some(limit) => Line::limited(
             "Memory",
-            format!("{found}; a control group allows {}", bytes(limit)),
+            format!("{found}; a control group allows {}", format_bytes(limit)),
             "raise the container's or the service's memory limit to use more",
         ),
     }
@@ -247,8 +251,8 @@ fn gpu(facts: &Facts) -> Option<Line> {
                 "{} ({}), {} of {} free",
                 g.description,
                 g.name,
-                bytes(g.free_bytes),
-                bytes(g.total_bytes)
+                format_bytes(g.free_bytes),
+                format_bytes(g.total_bytes)
             )
         };
         return Line::good("GPU", usable.iter().map(one).collect::<Vec<_>>().join("; "));
@@ -324,14 +328,4 @@ fn calibration(facts: &Facts) -> Option<Line> {
             Line::limited("Calibration", found, "motley calibrate, when the machine is idle")
         }
     }
-}
-
-/// `18.6 GiB`.
-fn bytes(bytes: u64) -> String {
-    let (value, unit) = match bytes {
-        0..1_048_576 => (bytes as f64 / 1024.0, "KiB"),
-        1_048_576..1_073_741_824 => (bytes as f64 / 1_048_576.0, "MiB"),
-        _ => (bytes as f64 / 1_073_741_824.0, "GiB"),
-    };
-    format!("{value:.1} {unit}")
 }

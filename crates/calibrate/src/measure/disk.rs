@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use motley_cost::calibration::DiskCost;
+use motley_cost::statistics::median;
 use motley_cost::{FitError, TransferCost, TransferSample};
 use motley_model::{FileRange, Matrix, TensorPart};
 use motley_store::read::IN_FLIGHT_DEFAULT;
@@ -15,7 +16,7 @@ use motley_store::{
 };
 use tempfile::NamedTempFile;
 
-use super::clock::{Steps, quantile};
+use super::clock::Steps;
 
 /// Sizes of reads that are alone; an expert's matrix lies between.
 const SIZES_BYTES: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
@@ -147,7 +148,7 @@ impl Alone {
                 }
             }
             if !times.is_empty() {
-                samples.push(TransferSample { bytes, took_us: quantile(&mut times, 0.5) });
+                samples.push(TransferSample { bytes, took_us: median(&times).unwrap_or(0.0) });
             }
         }
         Ok(samples)

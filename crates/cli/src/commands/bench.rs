@@ -14,10 +14,12 @@ use crate::page::progress_target;
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
-use motley_engine::{Runtime, Seam};
+use motley_cost::statistics::quartiles;
+use motley_engine::{Runtime, Seam, load};
 use motley_plan::{Decision, Outputs};
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs the command.
@@ -135,14 +137,10 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// Of at least one value.
-    pub(crate) fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * (values.len() - 1) as f64;
-            let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
-            low + (high - low) * place.fract()
-        };
-        Self { median: at(0.5), lower_quartile: at(0.25), upper_quartile: at(0.75) }
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let [lower_quartile, median, upper_quartile] =
+            quartiles(values).expect("at least one value");
+        Self { median, lower_quartile, upper_quartile }
     }
 }
 
@@ -163,13 +161,14 @@ impl Phase {
         pairs: &[Pair],
         pick: fn(&Pair) -> (f64, f64),
     ) -> Self {
-        let column = |of: fn((f64, f64)) -> f64| pairs.iter().map(|p| of(pick(p))).collect();
+        let column =
+            |of: fn((f64, f64)) -> f64| pairs.iter().map(|p| of(pick(p))).collect::<Vec<_>>();
         Self {
             name,
             tokens,
-            bare: Spread::of(column(|(bare, _)| bare)),
-            motley: Spread::of(column(|(_, motley)| motley)),
-            ratio: Spread::of(column(|(bare, motley)| motley / bare)),
+            bare: Spread::of(&column(|(bare, _)| bare)),
+            motley: Spread::of(&column(|(_, motley)| motley)),
+            ratio: Spread::of(&column(|(bare, motley)| motley / bare)),
         }
     }
 }
@@ -249,9 +248,9 @@ fn render(report: &Report) -> String {
     )
 }
 
-/// The one-minute load average, where the system tells it.
+/// The one-minute load average, where the system has one.
 pub(crate) fn load_average() -> Option<f64> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+    load::average(Path::new("/")).map(|load| load.one_min)
 }
 
 fn progress(quiet: bool, pairs: u32) -> ProgressBar {
@@ -269,9 +268,9 @@ mod tests {
 
     #[test]
     fn quartiles_interpolate() {
-        let spread = Spread::of(vec![4.0, 1.0, 3.0, 2.0, 5.0]);
+        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0, 5.0]);
         assert_eq!((spread.lower_quartile, spread.median, spread.upper_quartile), (2.0, 3.0, 4.0));
-        let spread = Spread::of(vec![1.0, 2.0]);
+        let spread = Spread::of(&[1.0, 2.0]);
         assert_eq!(spread.median, 1.5);
     }
 

@@ -4,11 +4,12 @@
 use crate::args::{Explain, Global};
 use crate::commands::sim::read_trace;
 use crate::last;
-use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
+use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
 use anyhow::{Context, Result, bail};
 use comfy_table::presets;
 use motley_calibrate::library;
 use motley_cost::calibration::CalibrationFile;
+use motley_model::format_bytes;
 use motley_sim::explain::picture::Picture;
 use motley_sim::explain::{Answer, Change, PhaseParts, Scaling, TimePart, WhatIf, what_if};
 use motley_sim::rerun::{check_pair, trace_tokens};
@@ -157,7 +158,7 @@ impl Explained {
     fn title(&self) -> String {
         let model = printable(&self.record.model);
         match self.record.memory_bytes {
-            Some(memory) => format!("{model} within {}", bytes(memory)),
+            Some(memory) => format!("{model} within {}", format_bytes(memory)),
             None => model,
         }
     }
@@ -259,7 +260,8 @@ fn share(part: f64, whole: f64) -> f64 {
 fn described(change: &Change) -> String {
     match change {
         Change::Memory { factor, experts, memory_bytes } => {
-            let size = memory_bytes.map_or(String::new(), |size| format!(" ({})", bytes(size)));
+            let size =
+                memory_bytes.map_or(String::new(), |size| format!(" ({})", format_bytes(size)));
             format!("memory × {factor}{size}: {experts} experts stay")
         }
         Change::AllExperts { experts } => format!("memory for all {experts} experts"),

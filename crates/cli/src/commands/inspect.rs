@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use crate::page::{Fact, bytes, facts, file_name, printable, table, width_of};
+use crate::page::{Fact, facts, file_name, printable, table, width_of};
 use anyhow::Context;
 use comfy_table::{CellAlignment, presets};
 use motley_engine::SessionOptions;
-use motley_model::{Gating, ModelSpec, Router, Summary, TypeShare};
+use motley_model::{Gating, ModelSpec, Router, Summary, TypeShare, format_bytes};
 use motley_plan::budget::{Budget, SessionShape};
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ fn title(summary: &Summary, path: &Path) -> String {
     format!(
         " {}\n {architecture} · {parameters} · {} in {files}",
         name.unwrap_or_else(fallback),
-        bytes(summary.files.iter().map(|file| file.len_bytes).sum())
+        format_bytes(summary.files.iter().map(|file| file.len_bytes).sum())
     )
 }
 
@@ -118,13 +118,14 @@ fn shape_facts(summary: &Summary) -> Vec<Fact> {
 fn need_facts(summary: &Summary, memory: Memory) -> Vec<Fact> {
     let sizes = &summary.sizes;
     let context = memory.context_tokens;
-    let all = bytes(memory.largest_sensible_bytes);
-    let memory = format!("{} with {context} tokens of context", bytes(memory.smallest_bytes));
-    let active = bytes(sizes.token_active_bytes);
+    let all = format_bytes(memory.largest_sensible_bytes);
+    let memory =
+        format!("{} with {context} tokens of context", format_bytes(memory.smallest_bytes));
+    let active = format_bytes(sizes.token_active_bytes);
     if summary.experts == 0 {
         return vec![("Read per token", active), ("Smallest memory", memory)];
     }
-    let routed = bytes(sizes.token_routed_bytes);
+    let routed = format_bytes(sizes.token_routed_bytes);
     vec![
         ("One expert", range(sizes.expert_bytes_min, sizes.expert_bytes_max)),
         ("Read per token", format!("{active}, of which experts {routed}")),
@@ -159,7 +160,7 @@ fn attention(summary: &Summary) -> String {
         _ => format!(" in {} layers", attention.kv_layers),
     };
     let at_most = if attention.sliding_window.is_some() { "at most " } else { "" };
-    let cache = bytes(summary.sizes.kv_bytes_per_token);
+    let cache = format_bytes(summary.sizes.kv_bytes_per_token);
     format!("{heads}{layers}; cache {at_most}{cache} per token")
 }
 
@@ -214,7 +215,7 @@ fn parts(summary: &Summary, width: u16) -> String {
     table.set_header(["Weights", "Size", "Share", "Quantisation"]);
     for (part, size, note) in rows.into_iter().filter(|(_, size, _)| *size > 0) {
         let share = format!("{:.1} %", 100.0 * size as f64 / sizes.total_bytes as f64);
-        table.add_row([part.to_owned(), bytes(size), share, note]);
+        table.add_row([part.to_owned(), format_bytes(size), share, note]);
     }
     for column in [1, 2] {
         if let Some(column) = table.column_mut(column) {
@@ -226,7 +227,7 @@ fn parts(summary: &Summary, width: u16) -> String {
 
 /// `2.5 MiB`, or `2.5 to 2.9 MiB` where a quantiser favours some layers.
 fn range(least: u64, most: u64) -> String {
-    let (low, high) = (bytes(least), bytes(most));
+    let (low, high) = (format_bytes(least), format_bytes(most));
     match (low.split_once(' '), high.split_once(' ')) {
         _ if low == high => high,
         (Some((low, unit)), Some((_, other))) if unit == other => format!("{low} to {high}"),

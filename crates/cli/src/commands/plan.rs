@@ -3,10 +3,11 @@
 
 use crate::args::{Global, PlanArgs};
 use crate::known::{Known, THIS, read_profile};
-use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table, width_of};
+use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
 use anyhow::Result;
 use comfy_table::presets;
 use motley_engine::{Runtime, Seam};
+use motley_model::format_bytes;
 use motley_plan::{Asked, Decision, Outputs, Prediction, Regime, Term, Work};
 use std::io::{self, Write};
 
@@ -69,8 +70,8 @@ fn head(plan: &Decision) -> Vec<Fact> {
     let goal = format!("{:?}", plan.goal).to_lowercase();
     let least = format!(
         "{} works, {} holds every expert",
-        bytes(plan.budget.smallest_bytes()),
-        bytes(plan.budget.largest_sensible_bytes())
+        format_bytes(plan.budget.smallest_bytes()),
+        format_bytes(plan.budget.largest_sensible_bytes())
     );
     vec![
         ("Goal", goal),
@@ -88,12 +89,12 @@ fn placement(plan: &Decision, width: u16) -> String {
     for holding in &plan.placement.holdings {
         rows.add_row([
             holding.device.clone(),
-            bytes(holding.dense_bytes),
-            bytes(holding.kv_bytes),
-            bytes(holding.other_bytes),
-            bytes(holding.expert_bytes),
+            format_bytes(holding.dense_bytes),
+            format_bytes(holding.kv_bytes),
+            format_bytes(holding.other_bytes),
+            format_bytes(holding.expert_bytes),
             holding.expert_slots.to_string(),
-            bytes(holding.room_bytes),
+            format_bytes(holding.room_bytes),
         ]);
     }
     align_right(&mut rows, &[1, 2, 3, 4, 5, 6]);
@@ -110,8 +111,8 @@ fn speeds(plan: &Decision, width: u16) -> String {
     row("tokens per second", &|p| number(p.tokens_per_s));
     row("bound by", &|p| p.bound_by.name().to_owned());
     row("experts found in memory", &|p| percent(p.hit_rate));
-    row("read from disk per token", &|p| bytes(p.disk_bytes_per_token as u64));
-    row("read from memory per token", &|p| bytes(p.memory_bytes_per_token as u64));
+    row("read from disk per token", &|p| format_bytes(p.disk_bytes_per_token as u64));
+    row("read from memory per token", &|p| format_bytes(p.memory_bytes_per_token as u64));
     row("joules per token", &|p| p.joules_per_token.map_or("unknown".to_owned(), number));
     align_right(&mut rows, &[1, 2]);
     rows.trim_fmt()

@@ -2,15 +2,17 @@
 //! Each measurement is a run in a process of its own, as in `motley bench`.
 
 use crate::args::{Global, Predict};
-use crate::commands::bench::{Spread, child, rate};
+use crate::commands::bench::{child, rate};
 use crate::commands::worker::Job;
 use crate::known::Known;
-use crate::page::{align_right, bytes, file_name, progress_target, table, width_of};
+use crate::page::{align_right, file_name, progress_target, table, width_of};
 use anyhow::{Result, ensure};
 use comfy_table::presets;
 use indicatif::ProgressBar;
+use motley_cost::statistics::median;
 use motley_engine::eval::tasks::read_text;
 use motley_engine::{Loading, Runtime, Seam};
+use motley_model::format_bytes;
 use motley_plan::{Asked, CHUNKS, Decision, DevicesAsked};
 use serde::Serialize;
 use std::io::Write;
@@ -94,7 +96,7 @@ impl Case {
     fn rows(&self) -> [Row; 2] {
         let [prefill, decode] = &self.measured;
         let row = |phase, expected: f64, runs: &[f64]| {
-            let measured = Spread::of(runs.to_vec()).median;
+            let measured = median(runs).unwrap_or(0.0);
             Row {
                 model: file_name(&self.job.model),
                 memory_bytes: self.decision.memory_bytes,
@@ -141,7 +143,7 @@ impl Report {
     fn new(cases: Vec<Row>) -> Self {
         let errors: Vec<f64> = cases.iter().map(|row| row.error.abs()).collect();
         let worst_error = errors.iter().copied().fold(0.0, f64::max);
-        Self { median_error: Spread::of(errors).median, worst_error, cases }
+        Self { median_error: median(&errors).unwrap_or(0.0), worst_error, cases }
     }
 
     fn render(&self, width: u16) -> String {
@@ -150,7 +152,7 @@ impl Report {
         for row in &self.cases {
             rows.add_row([
                 row.model.clone(),
-                row.memory_bytes.map_or("everything".into(), bytes),
+                row.memory_bytes.map_or("everything".into(), format_bytes),
                 row.phase.to_owned(),
                 format!("{:.1}", row.expected_tokens_per_s),
                 format!("{:.1}", row.measured_tokens_per_s),

@@ -3,6 +3,7 @@
 //! Motley this way, and the exactness tests compare their logits.
 
 use anyhow::{Context, Result, ensure};
+use motley_engine::process_memory::{self, ProcessMemory};
 use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime, Seam, Session,
     SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
@@ -12,7 +13,7 @@ use motley_trace::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -147,7 +148,7 @@ fn work(job: &Job) -> Result<Outcome> {
         tokens: Vec::new(),
         blocks: 0,
         delegated: 0,
-        resident_bytes: status_bytes("VmRSS:"),
+        resident_bytes: memory().map(|memory| memory.resident_bytes()),
         load_reads: engine.load_reads(),
         peak_bytes: None,
         stream: None,
@@ -167,7 +168,7 @@ fn work(job: &Job) -> Result<Outcome> {
     let seam = session.stats().seam;
     (outcome.blocks, outcome.delegated) = (seam.blocks, seam.delegated);
     outcome.record = Some(engine.record(&session));
-    outcome.peak_bytes = status_bytes("VmHWM:");
+    outcome.peak_bytes = memory().map(|memory| memory.peak_bytes);
     outcome.stream = session.stats().stream.map(|stream| Slots {
         slots: stream.slots,
         slots_least: stream.slots_least,
@@ -278,11 +279,9 @@ fn most_likely(logits: &[f32]) -> i32 {
     best.map_or(0, |(token, _)| token as i32)
 }
 
-/// A figure of this process's memory.
-fn status_bytes(key: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+/// This process's memory.
+fn memory() -> Option<ProcessMemory> {
+    process_memory::of_self(Path::new("/"))
 }
 
 /// Keeps what it sees.

@@ -198,7 +198,7 @@ impl Walk<'_> {
         let cpu_s = (used.as_secs_f64() - stand_in_s).max(0.0);
         Rung {
             name,
-            ttft_s: Spread::of(times),
+            ttft_s: Spread::of(&times),
             cpu_s: cpu_s / runs,
             device_s: device_s / runs,
             launches: figures.launches / runs as u64,

@@ -15,6 +15,7 @@ use crate::blocks::pressure::PressureWatch;
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
 use crate::blocks::step::CurrentStep;
 use crate::blocks::timeline::Timeline;
+use crate::clock::now;
 use motley_cost::Nanos;
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::prefetch::Prediction;
@@ -333,9 +334,4 @@ impl Streaming {
     fn now(&self) -> Nanos {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -8,13 +8,13 @@ use crate::blocks::gates::Gates;
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::predict::{Predictor, Wants};
 use crate::blocks::pressure::PressureWatch;
+use crate::clock::now;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_model::{ModelSpec, Sizes};
 use motley_sched::{Costs, SchedulerSetup};
 use motley_trace::{TraceHeader, record::FORMAT_VERSION};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Builds the streaming part of a session with room for `slots` experts.
 pub(crate) fn streaming(
@@ -75,9 +75,4 @@ pub(crate) fn trace_header(spec: &ModelSpec) -> TraceHeader {
         experts: spec.experts as u16,
         k: spec.used as u16,
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -1,6 +1,7 @@
 //! Watches whether other programs take the cores away while a session decodes, and has fewer
 //! threads decode while they do. Reads counters and makes pools; `sched::contention` decides.
 
+use crate::clock::now;
 use crate::threads::cores::pool;
 use motley_cost::Nanos;
 use motley_ggml::{Pools, Threadpool};
@@ -102,9 +103,4 @@ impl ContentionWatch {
 
 fn waited_us() -> Option<u64> {
     pressure::cpu_some_total_us(Path::new("/"))
-}
-
-#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
-fn now() -> Instant {
-    Instant::now()
 }

@@ -4,12 +4,12 @@
 //! Each choice decodes the same tokens from the same place in the same KV cache, in a few short
 //! runs of which the fastest counts: other work can only lengthen a run. Energy is of all runs.
 
+use crate::clock::now;
 use crate::session::{Session, SessionError};
 use motley_host::energy::{self, Meter, Sampler, none::NoMeter, sampler::PERIOD};
 use motley_host::pressure;
 use motley_plan::cores::{CoreSearch, CoreSet, MachineCores, Measurement, Selection, ThreadSets};
 use std::path::Path;
-use std::time::Instant;
 
 /// Runs per choice.
 const RUNS: u32 = 3;
@@ -161,11 +161,6 @@ fn likeliest(logits: &[f32]) -> i32 {
 fn share_since(before: Option<u64>, seconds: f64) -> Option<f64> {
     let now = pressure::cpu_some_total_us(Path::new("/"))?;
     Some(now.saturating_sub(before?) as f64 / 1e6 / seconds.max(1e-9))
-}
-
-#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use motley_cost::calibration::WeightLayout;
 use motley_machine::{DeviceKind, Regime};
+use motley_model::format_bytes;
 
 use super::asked::{Asked, Loading};
 use super::devices::{Candidate, usage};
@@ -14,7 +15,6 @@ use crate::device_use::DeviceUse;
 use crate::headroom::device_rows;
 use crate::placement::{Holding, Placement};
 use crate::predict::{Case, Prediction, decode, prefill};
-use crate::words;
 
 /// An attempt.
 pub(super) struct Attempt<'a> {
@@ -208,7 +208,7 @@ impl Residence {
     ) -> Self {
         let on_demand = |memory_bytes, why| Self { loading: Loading::OnDemand, memory_bytes, why };
         if let Some(bytes) = memory_bytes {
-            return on_demand(Some(bytes), format!("{}, as asked", words::bytes(bytes)));
+            return on_demand(Some(bytes), format!("{}, as asked", format_bytes(bytes)));
         }
         match (asked.loading, facts.memory.filter(|_| facts.model.is_moe())) {
             (Some(Loading::OnDemand), _) => on_demand(None, "room for every expert".into()),

@@ -1,12 +1,13 @@
 //! Which GPUs a run uses, and how much of each: from what was asked and what is there.
 
+use motley_model::format_bytes;
+
 use super::asked::{Asked, DevicesAsked, NamedDevice};
 use super::error::DecideError;
 use super::facts::{Facts, GpuFact};
 use crate::budget::Budget;
 use crate::device_use::DeviceUse;
 use crate::headroom::device_room;
-use crate::words;
 
 /// A GPU that may be used.
 #[derive(Debug, Clone)]
@@ -75,8 +76,8 @@ pub(super) fn usage(
             let names: Vec<_> = names.iter().map(|named| named.name.as_str()).collect();
             Err(DecideError::DeviceTooSmall {
                 names: names.join(","),
-                given: words::bytes(rooms.iter().sum()),
-                needed: words::bytes(DeviceUse::least_bytes(budget, used, streams)),
+                given: format_bytes(rooms.iter().sum()),
+                needed: format_bytes(DeviceUse::least_bytes(budget, used, streams)),
             })
         }
         _ => Ok((usage, rooms)),

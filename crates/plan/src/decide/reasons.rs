@@ -1,6 +1,7 @@
 //! Why a decision is as it is, in words for people: one reason for each part of it.
 
 use motley_machine::Regime;
+use motley_model::format_bytes;
 use motley_sched::{Named, Rules};
 
 use super::asked::{Asked, CHUNKS, DevicesAsked, Goal, Loading};
@@ -10,7 +11,6 @@ use super::facts::Facts;
 use crate::calibration::Calibration;
 use crate::cores::ThreadSets;
 use crate::device_use::DeviceUse;
-use crate::words;
 
 /// The reasons.
 pub(super) fn why(
@@ -49,7 +49,7 @@ fn loading(asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
     let rest = if kept < budget.experts { "the others on disk" } else { "all of them" };
     format!(
         "{} in all ({}), {kept} of {} experts stay in memory ({}), {rest}",
-        words::bytes(bytes),
+        format_bytes(bytes),
         if asked.memory_bytes.is_some() { "as asked" } else { &residence.why },
         budget.experts,
         rules.policy.name(),
@@ -60,7 +60,7 @@ fn devices(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
     let names: Vec<_> = attempt.candidates.iter().map(|c| c.fact.name.as_str()).collect();
     let names = names.join(" and ");
     let all_bytes = u64::from(attempt.budget.experts) * attempt.budget.slot_bytes;
-    let of_experts = |bytes: u64| words::bytes(bytes.min(all_bytes));
+    let of_experts = |bytes: u64| format_bytes(bytes.min(all_bytes));
     match attempt.device_use {
         DeviceUse::Everything => format!("all on {names}"),
         DeviceUse::DenseAndExperts { expert_bytes } => {

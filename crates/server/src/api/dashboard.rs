@@ -4,8 +4,10 @@ use crate::app::App;
 use axum::Json;
 use axum::extract::State;
 use motley_engine::blocks::resident::ResidentExperts;
+use motley_engine::process_memory;
 use motley_model::Sizes;
 use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -101,9 +103,7 @@ fn bits(resident: &ResidentExperts, layer: usize) -> String {
     resident.layer(layer).map(|here| if here { '1' } else { '0' }).collect()
 }
 
-/// Memory of this process, on systems with `/proc`.
+/// Memory of this process, where the system reports it.
 fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    process_memory::of_self(Path::new("/")).map(|memory| memory.resident_bytes())
 }

@@ -1,9 +1,10 @@
 //! The outcome of a simulation as a page of at most so many columns, and as JSON.
 
 use super::subject::Subject;
-use crate::page::{Fact, align_right, bar, bytes, facts, percent, printable, table};
+use crate::page::{Fact, align_right, bar, facts, percent, printable, table};
 use comfy_table::presets;
 use motley_machine::Machine;
+use motley_model::format_bytes;
 use motley_sched::Named;
 use motley_sched::regime::Regime;
 use motley_sim::Outcome;
@@ -176,11 +177,11 @@ fn told(report: &Report) -> Vec<Fact> {
 }
 
 fn place(report: &Report) -> String {
-    let total = bytes(report.experts_bytes);
+    let total = format_bytes(report.experts_bytes);
     if report.regime == "one-memory" {
         return format!("{total}, all in one memory");
     }
-    let cached = bytes(report.cached_experts * report.expert_bytes);
+    let cached = format_bytes(report.cached_experts * report.expert_bytes);
     let share = percent(report.cached_share);
     let home = match report.regime {
         "beyond-ram" => "on disk",

@@ -1,9 +1,9 @@
 //! A layer's compiled graphs, and the rows on their way through them (W3).
 
 use super::options::Shared;
-use super::run::now;
 use super::shape::{expert_bytes, graph_spec, groups};
 use super::weights::{LayerError, read, shape, weights};
+use crate::clock::now;
 use motley_ggml::{ExpertBlock, Formula, Gated};
 use motley_model::LayerExperts;
 use motley_npu::graph::Recipe;

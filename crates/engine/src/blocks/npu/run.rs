@@ -6,12 +6,12 @@ use super::layer::NpuLayer;
 use super::options::{NpuOverflow, Shared};
 use super::weights::LayerError;
 use crate::blocks::helper::BlockHelper;
+use crate::clock::now;
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_sched::Phase;
 use motley_sched::overflow::{Capped, Overflow, Pair, cap};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Below this part of the chunk the capacities are for, a block stays on the CPU.
 const LEAST_SHARE: f64 = 0.25;
@@ -163,9 +163,4 @@ impl Divided {
         cpu_rows.extend(spilled.map(|pair| (pair.token as usize, usize::from(pair.slot))));
         Self { capped, cpu_rows }
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
-pub(super) fn now() -> Instant {
-    Instant::now()
 }
