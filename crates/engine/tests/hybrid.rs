@@ -13,7 +13,7 @@ use motley_sched::overlap::Overlap;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::{ByPhase, StrategyChoice, TimelineStrategy, WholeLayers};
 use motley_sched::{
-    Costs, Homes, Layout, Limits, Phase, Routing, Scheduler, SchedulerParts, Strategy,
+    Costs, Homes, Layout, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts, Strategy,
 };
 use motley_trace::record::FORMAT_VERSION;
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
@@ -83,7 +83,7 @@ fn scheduler(strategy: Box<dyn Strategy>, prefetch: PrefetchChoice, share: f64) 
         cache: ExpertCache::new(grid, capacity, PolicyChoice::Lru.build(&header())),
         strategy,
         prefetcher: prefetch.build(grid),
-        limits: Limits::default(),
+        limits: SchedulerLimits::default(),
     })
 }
 
@@ -96,7 +96,7 @@ fn residents() -> Vec<ExpertKey> {
 fn drive(scheduler: Scheduler, trace: &Trace, scale: f64, fails_every: u64) -> Driven {
     let artificial = Artificial {
         scheduler,
-        staging_slots: Limits::default().staging_slots,
+        staging_slots: SchedulerLimits::default().staging_slots,
         costs: costs(),
         dense: ComputeCost { launch_us: 200.0, per_token_us: 1.0, floor_us: 0.0 },
         pass: Nanos::from_us(300.0),
@@ -271,7 +271,7 @@ fn executor(mood: Mood) -> Executor<Moody> {
     let scheduler = scheduler(StrategyChoice::CpuOnMiss.build_whole(), PrefetchChoice::None, 0.5);
     let executor = Executor::new(ExecutorParts {
         scheduler,
-        staging_slots: Limits::default().staging_slots,
+        staging_slots: SchedulerLimits::default().staging_slots,
         fast: Moody(mood),
         link: AtOnce,
         clock: Clock::wall(),

@@ -12,7 +12,8 @@ use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, Routed};
 use motley_sched::prefetch::{NextLayer, NoPrefetch, Prediction, Prefetcher};
 use motley_sched::strategy::{OnDemand, TimelineStrategy};
 use motley_sched::{
-    Action, Costs, Homes, Layout, Limits, Phase, Routing, Scheduler, SchedulerParts, Strategy,
+    Action, Costs, Homes, Layout, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts,
+    Strategy,
 };
 use motley_trace::ExpertGrid;
 
@@ -54,7 +55,7 @@ impl Bench {
             expert_bytes: 2_654_208,
         };
         let cache = ExpertCache::new(grid, Capacity::global_share(grid, 0.25), policy);
-        let limits = Limits::default();
+        let limits = SchedulerLimits::default();
         let parts = SchedulerParts { costs, cache, strategy, prefetcher, limits };
         let scheduler = Scheduler::new(parts);
         let random = fastrand::Rng::with_seed(1);

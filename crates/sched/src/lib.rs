@@ -50,7 +50,7 @@ pub mod work;
 pub use named::{Named, UnknownName};
 pub use rules::Rules;
 pub use scheduler::{
-    Action, AtOnce, Limits, LoadLost, Place, Purpose, Routing, Scheduler, SchedulerParts,
+    Action, AtOnce, LoadLost, Place, Purpose, Routing, Scheduler, SchedulerLimits, SchedulerParts,
 };
 pub use setup::SchedulerSetup;
 pub use strategy::Strategy;

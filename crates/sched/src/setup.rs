@@ -5,7 +5,7 @@ use motley_trace::{ExpertKey, TraceHeader};
 
 use crate::cache::{Capacity, ExpertCache};
 use crate::rules::Rules;
-use crate::scheduler::{Limits, Scheduler, SchedulerParts};
+use crate::scheduler::{Scheduler, SchedulerLimits, SchedulerParts};
 use crate::shares::Shares;
 use crate::strategy::{ByPhase, LayerSplit, StrategyChoice};
 use crate::work::Costs;
@@ -18,7 +18,7 @@ pub struct SchedulerSetup {
     /// Slots whose experts stay.
     pub capacity: Capacity,
     /// Limits, with the slots that let experts through.
-    pub limits: Limits,
+    pub limits: SchedulerLimits,
     pub rules: Rules,
     /// Whether the units compute parts of experts (G2), or whole ones only.
     pub parts: bool,
@@ -29,7 +29,7 @@ pub struct SchedulerSetup {
 impl SchedulerSetup {
     /// For `slots` of memory beside experts on disk.
     pub fn beyond_ram(rules: Rules, slots: u32, costs: Costs) -> Self {
-        let limits = Limits::beyond_ram(slots, rules.prefetch);
+        let limits = SchedulerLimits::beyond_ram(slots, rules.prefetch);
         let kept = slots.saturating_sub(u32::from(limits.staging_slots));
         Self {
             costs,

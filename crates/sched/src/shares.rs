@@ -10,7 +10,7 @@
 //! and its layers share that equally, since an expert does not fit every slot.
 
 use crate::cache::Capacity;
-use crate::scheduler::Limits;
+use crate::scheduler::SchedulerLimits;
 
 /// The slots of one or more devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Shares {
     /// Slots whose experts stay.
     pub capacity: Capacity,
     /// Limits, with the slots that let experts through.
-    pub limits: Limits,
+    pub limits: SchedulerLimits,
 }
 
 impl Shares {
@@ -54,11 +54,11 @@ impl Shares {
         let slots = device.all.min(device.most);
         let holds_all = slots == device.all_experts;
         if holds_all {
-            let limits = Limits::beside_home(0);
+            let limits = SchedulerLimits::beside_home(0);
             return Self { capacity: device.capacity(slots, 0), limits };
         }
         // Every pool lets experts through, so the smallest says how many at once.
-        let limits = Limits::beside_home(slots.min(device.smallest_pool(slots)));
+        let limits = SchedulerLimits::beside_home(slots.min(device.smallest_pool(slots)));
         let staging = u32::from(limits.staging_slots);
         Self { capacity: device.capacity(slots, staging), limits }
     }

@@ -205,7 +205,7 @@ mod tests {
     use motley_sched::cache::{Capacity, PolicyChoice};
     use motley_sched::prefetch::PrefetchChoice;
     use motley_sched::regime::typical_hybrid;
-    use motley_sched::scheduler::Limits;
+    use motley_sched::scheduler::SchedulerLimits;
 
     use super::*;
     use crate::synth::{Synth, SynthParams};
@@ -214,7 +214,7 @@ mod tests {
         SchedulerSetup {
             costs: typical_hybrid(2_000_000),
             capacity: Capacity::Global { slots: 24 },
-            limits: Limits::beside_home(32),
+            limits: SchedulerLimits::beside_home(32),
             rules: Rules {
                 policy: PolicyChoice::Lru,
                 prefetch: PrefetchChoice::Refill,

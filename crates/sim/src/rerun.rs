@@ -8,7 +8,7 @@ use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::spans::Spans;
 use motley_sched::strategy::OnDemand;
-use motley_sched::{Costs, Limits, Named, Scheduler, SchedulerParts, UnknownName};
+use motley_sched::{Costs, Named, Scheduler, SchedulerLimits, SchedulerParts, UnknownName};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub struct Rerun {
     /// Experts that can stay.
     pub cache_slots: u32,
     /// Other limits of the scheduler.
-    pub limits: Limits,
+    pub limits: SchedulerLimits,
     /// Bytes of one expert.
     pub expert_bytes: u64,
     /// What prompts cost.
@@ -81,7 +81,7 @@ impl Rerun {
             policy: streaming.policy.parse()?,
             prefetch: streaming.prefetch.parse()?,
             cache_slots: streaming.cache_slots,
-            limits: Limits {
+            limits: SchedulerLimits {
                 loads_in_flight: streaming.loads_in_flight,
                 staging_slots: streaming.staging_slots,
                 prefetch_slots: streaming.prefetch_slots,

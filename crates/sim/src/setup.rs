@@ -14,7 +14,7 @@ use motley_sched::regime::{self, Regime, RegimeError};
 use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
 use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
-use motley_sched::{Costs, Limits, Rules, SchedulerSetup};
+use motley_sched::{Costs, Rules, SchedulerLimits, SchedulerSetup};
 use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
 
 use crate::drive::{DriveError, drive};
@@ -233,7 +233,7 @@ pub fn setup_of(decision: &Decision, model: &ModelShape, costs: Costs) -> Schedu
         Regime::NearData | Regime::OneMemory => SchedulerSetup {
             costs,
             capacity: Capacity::Global { slots: decision.budget.experts },
-            limits: Limits::default(),
+            limits: SchedulerLimits::default(),
             rules,
             parts: regime == Regime::NearData,
             most_used: Vec::new(),

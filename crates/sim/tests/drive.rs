@@ -6,7 +6,7 @@ use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{Capacity, ExpertCache};
 use motley_sched::prefetch::{NextLayer, NoPrefetch, Prefetcher};
 use motley_sched::strategy::{OnDemand, TimelineStrategy};
-use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy};
 use motley_sim::faults::Faults;
 use motley_sim::gantt::{GanttError, Window, gantt, stacked};
 use motley_sim::predictions::PredictionParams;
@@ -53,7 +53,7 @@ fn scheduler(
 ) -> Scheduler {
     let grid = motley_trace::ExpertGrid { layers: 4, experts: 16 };
     let cache = ExpertCache::new(grid, Capacity::global_share(grid, share), Box::new(Lru::new()));
-    let limits = Limits { load_attempts: 24, ..Limits::default() };
+    let limits = SchedulerLimits { load_attempts: 24, ..SchedulerLimits::default() };
     Scheduler::new(SchedulerParts { costs, cache, strategy, prefetcher, limits })
 }
 

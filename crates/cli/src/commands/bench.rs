@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = Report::new(bench, &job, pairs, load_before, load_average());
+    let report = BenchReport::new(bench, &job, pairs, load_before, load_average());
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -174,7 +174,7 @@ impl Phase {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct BenchReport {
     model: String,
     /// How Motley ran, in words.
     loading: String,
@@ -189,7 +189,7 @@ struct Report {
     load_after: Option<f64>,
 }
 
-impl Report {
+impl BenchReport {
     fn new(
         bench: &Bench,
         job: &Job,
@@ -222,7 +222,7 @@ fn decided(job: &Job, words: impl Fn(&Decision) -> String) -> String {
     job.decision.as_ref().map_or_else(String::new, words)
 }
 
-fn render(report: &Report) -> String {
+fn render(report: &BenchReport) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(["phase", "bare t/s", "motley t/s", "motley ÷ bare", "quartiles"]);

@@ -20,7 +20,7 @@ pub(crate) fn run(global: &Global, doctor: &Doctor, columns: Option<u16>) -> Res
     let (facts, lines) = examine(&runtime, &path);
     let mut output = std::io::stdout().lock();
     if global.json {
-        writeln!(output, "{}", serde_json::to_string_pretty(&Report { facts, lines })?)?;
+        writeln!(output, "{}", serde_json::to_string_pretty(&DoctorReport { facts, lines })?)?;
     } else {
         write!(output, "{}", render(&lines, width_of(columns)))?;
     }
@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, doctor: &Doctor, columns: Option<u16>) -> Res
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     #[serde(flatten)]
     facts: Facts,
     lines: Vec<Line>,

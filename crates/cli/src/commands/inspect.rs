@@ -24,7 +24,7 @@ pub(crate) fn run(
     let summary = Summary::new(&spec, &files);
     let memory = Memory::of(&spec, context_tokens);
     if json {
-        let report = Report { summary: &summary, memory };
+        let report = InspectReport { summary: &summary, memory };
         let text = serde_json::to_string_pretty(&report).context("cannot write JSON")?;
         println!("{text}");
     } else {
@@ -35,7 +35,7 @@ pub(crate) fn run(
 
 /// What is printed with `--json`.
 #[derive(Serialize)]
-struct Report<'a> {
+struct InspectReport<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     memory: Memory,

@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Resu
         }
     }
     bar.finish_and_clear();
-    let report = Report::new(cases.iter().flat_map(Case::rows).collect());
+    let report = PredictReport::new(cases.iter().flat_map(Case::rows).collect());
     let text = match global.json {
         true => serde_json::to_string_pretty(&report)?,
         false => report.render(width_of(columns)),
@@ -133,13 +133,13 @@ struct Row {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct PredictReport {
     cases: Vec<Row>,
     median_error: f64,
     worst_error: f64,
 }
 
-impl Report {
+impl PredictReport {
     fn new(cases: Vec<Row>) -> Self {
         let errors: Vec<f64> = cases.iter().map(|row| row.error.abs()).collect();
         let worst_error = errors.iter().copied().fold(0.0, f64::max);
@@ -184,7 +184,7 @@ mod tests {
             error,
             runs: vec![1.0],
         };
-        let report = Report::new(vec![row(-0.3), row(0.1), row(0.2), row(0.0)]);
+        let report = PredictReport::new(vec![row(-0.3), row(0.1), row(0.2), row(0.0)]);
         assert!((report.median_error - 0.15).abs() < 1e-9, "{report:?}");
         assert_eq!(report.worst_error, 0.3);
         assert!(report.render(80).contains("-30.0 %"));

@@ -52,7 +52,7 @@ fn complete(
     let interrupted = interrupt_flag()?;
     let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
     if global.json {
-        let report = Report::new(&answer, tokens.len(), &session.stats());
+        let report = RunReport::new(&answer, tokens.len(), &session.stats());
         println!("{}", serde_json::to_string(&report)?);
         return Ok(());
     }
@@ -225,7 +225,7 @@ fn rate(tokens: u64, time: Duration) -> f64 {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct RunReport<'a> {
     text: &'a str,
     tokens: &'a [i32],
     finish: &'static str,
@@ -236,7 +236,7 @@ struct Report<'a> {
     delegated_splits: u64,
 }
 
-impl<'a> Report<'a> {
+impl<'a> RunReport<'a> {
     fn new(answer: &'a Answer, prompt_tokens: usize, stats: &SessionStats) -> Self {
         Self {
             text: &answer.text,

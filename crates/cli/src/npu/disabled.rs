@@ -1,7 +1,6 @@
 //! Built without static-graph devices: no flags, no device.
 
-use super::Prompts;
-use super::{Measured, NpuFigures};
+use super::{LadderOutcome, NpuFigures, Prompts};
 use crate::args::Global;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -28,7 +27,7 @@ impl NpuArgs {
 pub(crate) struct LadderArgs {}
 
 /// Nothing to run it on.
-pub(crate) fn ladder(_: &Global, _: &LadderArgs) -> Result<Option<Measured>> {
+pub(crate) fn ladder(_: &Global, _: &LadderArgs) -> Result<Option<LadderOutcome>> {
     Ok(None)
 }
 

@@ -2,7 +2,7 @@
 //! graphs of a real model. What a launch costs on a device is added to each, because the
 //! stand-in's launches cost next to nothing; energy is by model. Times are this machine's.
 
-use super::Measured;
+use super::LadderOutcome;
 use crate::args::{Global, LoadArgs};
 use crate::commands::bench::{Spread, load_average};
 use crate::load::{Loaded, load};
@@ -65,7 +65,7 @@ pub(crate) struct LadderArgs {
 }
 
 /// Measures, when a model is given.
-pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Measured>> {
+pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<LadderOutcome>> {
     let (Some(model), Some(text), Some(calibrate)) = (&args.model, &args.text, &args.calibrate)
     else {
         return Ok(None);
@@ -78,7 +78,7 @@ pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Measur
     let chunk = decision.session.chunk_tokens;
     let profile = profile_of(&engine, &read_text(calibrate)?, CALIBRATION_TOKENS, chunk)?;
     let mut walk = Walk { engine, args, prompt, profile, chunk_tokens: chunk };
-    let report = Report {
+    let report = LadderReport {
         model: model.display().to_string(),
         prompt_tokens: args.prompt,
         chunk_tokens: chunk,
@@ -86,7 +86,7 @@ pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Measur
         load: load_average(),
         rungs: walk.all()?,
     };
-    Ok(Some(Measured { json: serde_json::to_value(&report)?, page: report.page() }))
+    Ok(Some(LadderOutcome { json: serde_json::to_value(&report)?, page: report.page() }))
 }
 
 /// One step, per prompt.
@@ -217,7 +217,7 @@ fn process_cpu() -> Duration {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct LadderReport {
     model: String,
     prompt_tokens: usize,
     chunk_tokens: u32,
@@ -227,7 +227,7 @@ struct Report {
     rungs: Vec<Rung>,
 }
 
-impl Report {
+impl LadderReport {
     fn page(&self) -> String {
         let mut rows = table(COLUMNS, presets::ASCII_MARKDOWN);
         rows.set_header([

@@ -52,7 +52,7 @@ pub(crate) struct NpuRow {
 }
 
 /// Something measured, for programs and for people.
-pub(crate) struct Measured {
+pub(crate) struct LadderOutcome {
     pub(crate) json: serde_json::Value,
     pub(crate) page: String,
 }

@@ -54,7 +54,7 @@ pub(crate) fn bench(global: &Global, bench: &Prompts<'_>, args: &PairsArgs) -> R
     for index in 0..bench.pairs {
         pairs.push(pair(&mut cpu, &mut device, &prompt, index % 2 == 1)?);
     }
-    let report = Report {
+    let report = PairsReport {
         model: bench.model.display().to_string(),
         prompt_tokens: prompt.len(),
         chunk_tokens: options.chunk_tokens,
@@ -145,7 +145,7 @@ fn difference(
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct PairsReport {
     model: String,
     prompt_tokens: usize,
     chunk_tokens: u32,
@@ -163,7 +163,7 @@ struct Report {
     load: [Option<f64>; 2],
 }
 
-impl Report {
+impl PairsReport {
     fn page(&self) -> String {
         let spread = |spread: &Spread, unit: &str| {
             let Spread { median, lower_quartile, upper_quartile } = spread;

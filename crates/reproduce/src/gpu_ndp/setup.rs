@@ -7,7 +7,7 @@ use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{Capacity, ExpertCache};
 use motley_sched::prefetch::{NoPrefetch, PrefillCounted};
 use motley_sched::strategy::{Balanced, CpuOnMiss, Monde, OnDemand};
-use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
 use motley_sim::synth::{Synth, SynthParams};
@@ -66,7 +66,7 @@ impl Run<'_> {
             cache: ExpertCache::new(grid, capacity, Box::new(Lru::new())),
             strategy: strategy(system, self.open),
             prefetcher: Box::new(NoPrefetch),
-            limits: Limits::default(),
+            limits: SchedulerLimits::default(),
         });
         // Prefetching happens once between prefill and decode; its time is added below.
         let prefill = self.part(Phase::Prefill);

@@ -8,7 +8,7 @@ use motley_sched::cache::mrs::{Mrs, MrsParams};
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache};
 use motley_sched::prefetch::{NextLayer, NoPrefetch, Prefetcher, Refill};
 use motley_sched::strategy::{LayerSplit, OnDemand, Pinned, TimelineStrategy};
-use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts, Strategy};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
 use motley_sim::predictions::PredictionParams;
@@ -47,7 +47,7 @@ pub enum System {
 
 /// A system put together for one model, before its first pass.
 pub struct SetUp {
-    /// Who decides, with [`Limits::default`].
+    /// Who decides, with [`SchedulerLimits::default`].
     pub scheduler: Scheduler,
     /// Experts on the device to begin with, at no cost.
     pub residents: Vec<ExpertKey>,
@@ -119,7 +119,7 @@ impl Run<'_> {
             cache: ExpertCache::new(grid, capacity, self.policy(system)),
             strategy: strategy(system),
             prefetcher: prefetcher(system),
-            limits: Limits::default(),
+            limits: SchedulerLimits::default(),
         });
         let per_layer = slots / u32::from(grid.layers);
         let residents: Vec<ExpertKey> = match system {

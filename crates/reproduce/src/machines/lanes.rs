@@ -16,7 +16,7 @@
 use motley_cost::Nanos;
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::{Capacity, ExpertCache};
-use motley_sched::{Costs, Limits, Share};
+use motley_sched::{Costs, SchedulerLimits, Share};
 use motley_sim::replay::replay;
 use motley_trace::Trace;
 use serde::Serialize;
@@ -119,7 +119,7 @@ impl TokenWork {
 /// `count_from` on, in part of what is needed.
 pub(super) fn most_hits(trace: &Trace, slots: u32, count_from: u64) -> Result<f64, ReproduceError> {
     let grid = trace.header.grid();
-    let all = slots + u32::from(Limits::default().staging_slots);
+    let all = slots + u32::from(SchedulerLimits::default().staging_slots);
     let capacity = Capacity::Global { slots: all.min(grid.len() as u32) };
     let Some(future) = Belady::new(trace) else { return Ok(1.0) };
     let mut cache = ExpertCache::new(grid, capacity, Box::new(future));

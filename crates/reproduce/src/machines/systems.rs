@@ -9,7 +9,7 @@ use motley_sched::regime::Regime;
 use motley_sched::strategy::{
     LayerSplit, OnDemand, PartsStrategy, Pinned, Strategy, TimelineStrategy,
 };
-use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
 use motley_sim::predictions::PredictionParams;
@@ -142,7 +142,7 @@ impl Pair<'_> {
             cache: ExpertCache::new(grid, capacity, policy.build(&trace.header)),
             strategy: system.strategy(regime),
             prefetcher: prefetch.build(grid),
-            limits: Limits::default(),
+            limits: SchedulerLimits::default(),
         });
         let residents: Vec<ExpertKey> = if splits_layers {
             LayerSplit::residents(grid, slots)

@@ -8,7 +8,7 @@ use crate::work::{Phase, Share, Unit};
 
 /// Named limits of one scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SchedulerLimits {
     /// Transfers handed out and not yet reported back.
     pub loads_in_flight: u16,
     /// Buffers beside the cache for experts that do not stay; at least 1.
@@ -30,7 +30,7 @@ const DISK_GUESSES_IN_FLIGHT: u16 = 4;
 /// experts is computed.
 const DISK_LOADS_IN_FLIGHT: u16 = 64;
 
-impl Limits {
+impl SchedulerLimits {
     /// Of `slots` of memory, for experts on disk: one is for experts that do not stay, and with
     /// a prefetcher up to a quarter of the others for guesses.
     pub fn beyond_ram(slots: u32, prefetch: PrefetchChoice) -> Self {
@@ -52,7 +52,7 @@ impl Limits {
 /// Slots of a device through which experts pass.
 const DEVICE_STAGING_SLOTS: u32 = 8;
 
-impl Limits {
+impl SchedulerLimits {
     /// Of `slots` of a device's memory, for experts that are also at home: a few let experts
     /// through, half of those for guesses.
     pub fn beside_home(slots: u32) -> Self {
@@ -67,7 +67,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for SchedulerLimits {
     fn default() -> Self {
         Self {
             loads_in_flight: 2,

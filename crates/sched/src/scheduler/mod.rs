@@ -10,7 +10,7 @@
 //! ```
 //!
 //! After every event the driver polls until there is no action. A unit has one computation at a
-//! time unless told otherwise ([`AtOnce`]); the link has at most [`Limits::loads_in_flight`]. A layer is finished when
+//! time unless told otherwise ([`AtOnce`]); the link has at most [`SchedulerLimits::loads_in_flight`]. A layer is finished when
 //! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
 //!
 //! Modules in reading order:
@@ -34,7 +34,7 @@ mod layer;
 pub mod pace;
 pub mod places;
 
-pub use action::{Action, AtOnce, Counts, Limits, LoadLost, Place, Purpose, Routing};
+pub use action::{Action, AtOnce, Counts, LoadLost, Place, Purpose, Routing, SchedulerLimits};
 use idle::IdleLink;
 use layer::Layer;
 use pace::Pace;
@@ -51,7 +51,7 @@ pub struct SchedulerParts {
     /// What to fetch early.
     pub prefetcher: Box<dyn Prefetcher>,
     /// Limits.
-    pub limits: Limits,
+    pub limits: SchedulerLimits,
 }
 
 /// The last routed layer's predictions, kept until the link has time for a guess.
@@ -79,7 +79,7 @@ pub struct Scheduler {
     costs: Costs,
     strategy: Box<dyn Strategy>,
     prefetcher: Box<dyn Prefetcher>,
-    limits: Limits,
+    limits: SchedulerLimits,
     grid: ExpertGrid,
     places: Places,
     layer: Layer,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use motley_cost::Nanos;
 use motley_trace::ExpertKey;
 
-use super::action::{Action, Limits, Place, Purpose};
+use super::action::{Action, Place, Purpose, SchedulerLimits};
 use crate::cache::{ExpertCache, Lease, SlotId};
 use crate::work::{Presence, Share};
 
@@ -49,7 +49,7 @@ struct Staged {
 
 pub(super) struct Places {
     pub(super) cache: ExpertCache,
-    limits: Limits,
+    limits: SchedulerLimits,
     staging: Vec<Option<Staged>>,
     flights: Vec<Flight>,
     leases: Vec<Lease>,
@@ -60,7 +60,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(cache: ExpertCache, limits: Limits) -> Self {
+    pub(super) fn new(cache: ExpertCache, limits: SchedulerLimits) -> Self {
         Self {
             cache,
             limits,

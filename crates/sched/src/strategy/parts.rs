@@ -23,7 +23,7 @@ pub struct PartsStrategy {
 
 /// A part for the fast unit and when the layer would end.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct FastPart {
     item: u16,
     share: Share,
     ends: Nanos,
@@ -44,7 +44,7 @@ impl Strategy for PartsStrategy {
         let whole = self.fast_end(work, plan).max(home_end(work, plan));
         let added = self.best_part(work, plan);
         let instead = self.best_part(work, &at_home);
-        let ends = |part: Option<Part>| part.map_or(Nanos::NEVER, |part| part.ends);
+        let ends = |part: Option<FastPart>| part.map_or(Nanos::NEVER, |part| part.ends);
         if ends(instead) < ends(added).min(whole) {
             std::mem::swap(plan, &mut at_home);
             take(plan, instead);
@@ -57,7 +57,7 @@ impl Strategy for PartsStrategy {
 
 impl PartsStrategy {
     /// The share of the last absent expert at home with which both sides end together.
-    fn best_part(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) -> Option<Part> {
+    fn best_part(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) -> Option<FastPart> {
         let absent = |&i: &u16| work.items[usize::from(i)].presence == Presence::Absent;
         let item = plan.home.iter().rev().copied().find(absent)?;
         let tokens = work.items[usize::from(item)].tokens;
@@ -78,7 +78,7 @@ impl PartsStrategy {
         }
         let share = Share::nearest(low);
         let is_part = share != Share::NONE && share != Share::WHOLE;
-        is_part.then(|| Part { item, share, ends: fast(share).max(home(share)) })
+        is_part.then(|| FastPart { item, share, ends: fast(share).max(home(share)) })
     }
 
     /// When the fast unit is done with what `plan` gives it: the first in order that is there.
@@ -130,8 +130,8 @@ fn leave_at_home(work: &LayerWork<'_>, plan: &mut LayerPlan) {
         .sort_by_key(|&i| (work.items[usize::from(i)].tokens, work.items[usize::from(i)].expert));
 }
 
-fn take(plan: &mut LayerPlan, part: Option<Part>) {
-    if let Some(Part { item, share, .. }) = part {
+fn take(plan: &mut LayerPlan, part: Option<FastPart>) {
+    if let Some(FastPart { item, share, .. }) = part {
         plan.load.push(item);
         plan.fast.push(item);
         plan.split = Some((item, share));

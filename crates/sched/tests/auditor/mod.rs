@@ -20,8 +20,8 @@ use motley_sched::strategy::{
     TimelineStrategy, WholeLayers,
 };
 use motley_sched::{
-    Action, AtOnce, Costs, Homes, LayerWork, Layout, Limits, Phase, Place, Purpose, Routing,
-    Scheduler, SchedulerParts, Share, Strategy, Unit,
+    Action, AtOnce, Costs, Homes, LayerWork, Layout, Phase, Place, Purpose, Routing, Scheduler,
+    SchedulerLimits, SchedulerParts, Share, Strategy, Unit,
 };
 use motley_trace::{ExpertGrid, ExpertKey};
 
@@ -93,7 +93,7 @@ struct World<'a> {
     outcome: Outcome,
 }
 
-const LIMITS: Limits = Limits {
+const LIMITS: SchedulerLimits = SchedulerLimits {
     loads_in_flight: 2,
     staging_slots: 3,
     prefetch_slots: 2,

@@ -11,7 +11,7 @@ use motley_plan::headroom::beside_unknown_dense;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::TimelineStrategy;
-use motley_sched::{Costs, Homes, Layout, Limits, Scheduler, SchedulerParts};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts};
 use motley_trace::{ExpertKey, PhaseRecord, RunRecord, Trace};
 
 use super::change::Change;
@@ -138,7 +138,7 @@ impl WithGpu {
             ),
             strategy: Box::new(TimelineStrategy::default()),
             prefetcher: PrefetchChoice::Refill.build(grid),
-            limits: Limits::default(),
+            limits: SchedulerLimits::default(),
         });
         let rank_by_rank = (0..grid.experts)
             .flat_map(|expert| (0..grid.layers).map(move |layer| ExpertKey::new(layer, expert)));

@@ -5,7 +5,7 @@
 use motley_cost::{ComputeCost, TransferCost};
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
-use motley_sched::{Limits, Named};
+use motley_sched::{Named, SchedulerLimits};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
@@ -248,7 +248,7 @@ impl<'a> Replays<'a> {
         let held = u32::from(rerun.limits.prefetch_slots);
         let all = rerun.cache_slots + held;
         // The run's slots are these and the one for experts that do not stay.
-        let default = Limits::beyond_ram(all + 1, prefetch);
+        let default = SchedulerLimits::beyond_ram(all + 1, prefetch);
         let wanted = match prefetch {
             PrefetchChoice::None => 0,
             _ if held > 0 => held,

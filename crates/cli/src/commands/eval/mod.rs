@@ -18,7 +18,7 @@ use motley_engine::eval::{
 };
 use motley_engine::{Engine, Runtime, Seam, Session, SessionOptions};
 use motley_plan::Outputs;
-use report::{OnDevice, Report, Run, Subject};
+use report::{EvalReport, OnDevice, Run, Subject};
 use setting::Setting;
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(global: &Global, eval: &Eval, columns: Option<u16>) -> Result<
     for setting in std::iter::once(&first).chain(&others) {
         runs.push(evaluate(runtime, global, eval, &work, setting)?);
     }
-    let report = Report::new(eval, u64::from(eval.seed), runs);
+    let report = EvalReport::new(eval, u64::from(eval.seed), runs);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

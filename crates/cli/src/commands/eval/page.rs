@@ -1,13 +1,13 @@
 //! An evaluation as a page for people: one table of figures with their 95 % intervals,
 //! one of paired differences.
 
-use super::report::{Difference, Report, Subject};
+use super::report::{Difference, EvalReport, Subject};
 use crate::npu::NpuRow;
 use crate::page::{table, width_of};
 use comfy_table::presets;
 use motley_engine::eval::Interval;
 
-pub(crate) fn render(report: &Report, columns: Option<u16>) -> String {
+pub(crate) fn render(report: &EvalReport, columns: Option<u16>) -> String {
     let width = width_of(columns);
     let mut figures = table(width, presets::UTF8_HORIZONTAL_ONLY);
     figures.set_header(["setting", "what", "items", "figure", "95 % interval"]);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The whole outcome.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct EvalReport {
     pub(crate) model: String,
     pub(crate) seed: u64,
     pub(crate) shots: usize,
@@ -61,7 +61,7 @@ pub(crate) enum Difference {
     Questions { task: Task, accuracy: Interval, accuracy_per_byte: Interval, counts: PairedCounts },
 }
 
-impl Report {
+impl EvalReport {
     /// `runs` are all settings', the first as given.
     pub(crate) fn new(eval: &Eval, seed: u64, runs: Vec<Run>) -> Self {
         let mut differences = Vec::new();

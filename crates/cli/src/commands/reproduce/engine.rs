@@ -11,7 +11,7 @@ use motley_reproduce::hybrimoe::models::MODELS;
 use motley_reproduce::hybrimoe::setup::{RATIOS, Run, SetUp, System};
 use motley_reproduce::hybrimoe::{ASSUMED, Routing};
 use motley_sched::overlap::Overlap;
-use motley_sched::{Limits, Share};
+use motley_sched::{SchedulerLimits, Share};
 use motley_sim::predictions::Predictor;
 use motley_trace::{Phase, Trace};
 use serde::Serialize;
@@ -175,7 +175,7 @@ fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
     let mut predictor = Predictor::new(predictions, trace.header.experts);
     let artificial = Artificial {
         scheduler,
-        staging_slots: Limits::default().staging_slots,
+        staging_slots: SchedulerLimits::default().staging_slots,
         costs,
         dense: ComputeCost {
             launch_us: dense.layer_us,

@@ -66,7 +66,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     if let Some(spans) = &spans {
         write_files(&sim.output, spans, &subject, &setup)?;
     }
-    let report = page::Report::new(&machine, &subject, &setup, &outcome, sim.choice.faults);
+    let report = page::SimReport::new(&machine, &subject, &setup, &outcome, sim.choice.faults);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

@@ -17,7 +17,7 @@ const BAR_CELLS: usize = 25;
 
 /// Everything that is told.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct SimReport {
     machine: String,
     model: String,
     routing: String,
@@ -71,7 +71,7 @@ struct Busy {
     share: f64,
 }
 
-impl Report {
+impl SimReport {
     pub(super) fn new(
         machine: &Machine,
         subject: &Subject,
@@ -138,7 +138,7 @@ fn busy(setup: &Setup, outcome: &Outcome) -> Vec<Busy> {
 }
 
 /// The page.
-pub(super) fn render(report: &Report, width: u16) -> String {
+pub(super) fn render(report: &SimReport, width: u16) -> String {
     let mut work = table(width, presets::UTF8_FULL_CONDENSED);
     work.set_header(["Unit or link", "Work", "Time", ""]);
     for Busy { unit, work: what, share } in &report.busy {
@@ -149,11 +149,11 @@ pub(super) fn render(report: &Report, width: u16) -> String {
 }
 
 /// One line on what was simulated.
-fn title(report: &Report) -> String {
+fn title(report: &SimReport) -> String {
     format!(" {} on {}: {}", printable(&report.model), printable(&report.machine), report.routing)
 }
 
-fn told(report: &Report) -> Vec<Fact> {
+fn told(report: &SimReport) -> Vec<Fact> {
     let mut facts = vec![
         ("Experts", place(report)),
         (
@@ -176,7 +176,7 @@ fn told(report: &Report) -> Vec<Fact> {
     facts
 }
 
-fn place(report: &Report) -> String {
+fn place(report: &SimReport) -> String {
     let total = format_bytes(report.experts_bytes);
     if report.regime == "one-memory" {
         return format!("{total}, all in one memory");
@@ -191,7 +191,7 @@ fn place(report: &Report) -> String {
     format!("{total} {home}; {share} cached ({cached})")
 }
 
-fn hits(report: &Report) -> String {
+fn hits(report: &SimReport) -> String {
     let all = percent(report.hit_rate);
     if report.guessed_hit_rate == 0.0 {
         return format!("{all} of routed experts in fast memory");

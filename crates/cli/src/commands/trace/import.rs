@@ -13,7 +13,7 @@ use std::path::Path;
 pub(crate) fn run(global: &Global, import: &Import) -> Result<()> {
     let mut source = open(&import.file, &import.told)?;
     let visits = copy(source.as_mut(), &import.file, &import.output)?;
-    let report = Report { output: &import.output, visits, header: source.header() };
+    let report = ImportReport { output: &import.output, visits, header: source.header() };
     if global.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
@@ -38,7 +38,7 @@ fn copy(source: &mut dyn VisitSource, from: &Path, to: &Path) -> Result<u64> {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ImportReport<'a> {
     output: &'a Path,
     visits: u64,
     header: &'a TraceHeader,

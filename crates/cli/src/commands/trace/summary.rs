@@ -21,7 +21,7 @@ pub(crate) fn run(global: &Global, args: &TraceSummary, columns: Option<u16>) ->
         builder.observe(&visit);
         length.observe(&visit);
     }
-    let report = Report { length, summary: builder.finish() };
+    let report = SummaryReport { length, summary: builder.finish() };
     if global.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
@@ -31,7 +31,7 @@ pub(crate) fn run(global: &Global, args: &TraceSummary, columns: Option<u16>) ->
 }
 
 #[derive(Serialize)]
-struct Report {
+struct SummaryReport {
     #[serde(flatten)]
     length: Length,
     #[serde(flatten)]
@@ -73,7 +73,7 @@ impl Length {
     }
 }
 
-fn render(report: &Report, width: u16) -> String {
+fn render(report: &SummaryReport, width: u16) -> String {
     let summary = &report.summary;
     let mut sets = table(width, presets::UTF8_FULL_CONDENSED);
     sets.set_header(["Tokens", "Experts", "Of a layer", "needed together by that many tokens"]);
@@ -95,7 +95,7 @@ fn render(report: &Report, width: u16) -> String {
     )
 }
 
-fn told(report: &Report) -> Vec<Fact> {
+fn told(report: &SummaryReport) -> Vec<Fact> {
     let (summary, length) = (&report.summary, &report.length);
     let header = &summary.header;
     let chance = f64::from(header.k) / f64::from(header.experts);

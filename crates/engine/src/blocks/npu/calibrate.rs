@@ -1,7 +1,7 @@
 //! A profile from text: what a model's routers chose while reading it (N1).
 
 use super::shape::even_profile;
-use crate::blocks::routing::{Routed, RoutingWatcher};
+use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
 use crate::engine::Engine;
 use crate::session::{SessionError, SessionOptions};
 use motley_profile::Profile;
@@ -40,7 +40,7 @@ pub fn profile_of(
 struct Counter(Arc<Mutex<Profile>>);
 
 impl RoutingWatcher for Counter {
-    fn on_routed(&mut self, routed: &Routed) {
+    fn on_routed(&mut self, routed: &RoutedBlock) {
         let mut profile = self.0.lock().expect("no panic holds this lock");
         let Some(layer) = profile.layers.get_mut(routed.layer as usize) else { return };
         for &expert in &routed.experts {

@@ -27,9 +27,10 @@ pub use options::{NpuOptions, NpuOverflow};
 pub use shape::even_profile;
 
 use crate::blocks::gates::{Gates, GatesError};
-use crate::engine::{Engine, Loading};
+use crate::engine::Engine;
 use motley_model::ModelSpec;
 use motley_npu::{GraphCache, Runtime, RuntimeError};
+use motley_plan::Loading;
 use motley_profile::Profile;
 use options::Shared;
 use std::path::PathBuf;
