@@ -79,7 +79,7 @@ pub fn create(folder: &Path, stem: &str, extension: &str) -> Result<(File, PathB
 
 /// The calibration below `folder` that counts on a processor called `cpu` when no model is in
 /// question: the newest full one, else the newest. Unreadable files and those of other versions
-/// are passed over.
+/// are skipped.
 pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, CalibrationFile)> {
     best(folder, cpu, |_| true)
 }

@@ -113,7 +113,7 @@ pub fn save(folder: &Path, tuning: &Tuning) -> Result<PathBuf, LibraryError> {
 }
 
 /// The newest tuning below `folder` for `subject` that was measured without other work on the
-/// cores; files that cannot be read are passed over.
+/// cores; files that cannot be read are skipped.
 pub fn newest(folder: &Path, subject: &Subject) -> Option<Tuning> {
     let entries = std::fs::read_dir(folder.join("tunings")).ok()?;
     let found = entries.flatten().filter_map(|entry| read(&entry.path()));

@@ -148,7 +148,7 @@ fn facts_are_json_with_units_in_their_names() {
 }
 
 #[test]
-fn a_calibration_under_load_is_told() {
+fn a_calibration_under_load_is_reported() {
     let tree = Tree::fixture("small-vm");
     let of = |load| {
         let made = Calibrated {

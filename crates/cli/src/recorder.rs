@@ -126,7 +126,7 @@ impl Recorder {
         }
     }
 
-    /// After a failure nothing more is written; it is told at the end.
+    /// After a failure nothing more is written; it is reported at the end.
     fn write(&mut self) {
         let may = self.failed.is_none() && self.counts.visits < self.max_visits;
         let Some(writer) = self.writer.as_mut().filter(|_| may) else { return };

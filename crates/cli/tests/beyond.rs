@@ -83,7 +83,7 @@ fn a_run_recorded_can_be_run_again_in_virtual_time() {
     let model = model.display().to_string();
     let args =
         ["trace", "record", &model, "-p", "one two three four", "-n", "16", "--threads", "1"];
-    // Guesses come as fast as the disk is, so only without them are hits foretold exactly.
+    // Guesses come as fast as the disk is, so only without them are hits predicted exactly.
     let more = ["--context", "1024", "--memory", &memory, "--prefetch", "none"];
     let files = ["-o", trace.to_str().unwrap(), "--stats", stats.to_str().unwrap()];
     let recorded = support::motley(&[&args[..], &more, &files].concat());
@@ -101,5 +101,5 @@ fn a_run_recorded_can_be_run_again_in_virtual_time() {
     assert_eq!(compared["decode"]["tokens"], 15);
     let (real, simulated) = (&compared["hit_rate"][0], &compared["hit_rate"][1]);
     let difference = real.as_f64().unwrap() - simulated.as_f64().unwrap();
-    assert!(difference.abs() < 0.02, "{real} of the experts at hand, simulated {simulated}");
+    assert!(difference.abs() < 0.02, "{real} of the experts in memory, simulated {simulated}");
 }

@@ -16,7 +16,7 @@ fn json(args: &[&str]) -> Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]

@@ -84,8 +84,8 @@ fn garbage(server: &Server, random: &mut Random) {
     let _ = stream.write_all(b"\r\n\r\n");
     let mut answer = [0; 64];
     let read = stream.read(&mut answer).unwrap_or(0);
-    let told = String::from_utf8_lossy(&answer[..read]).into_owned();
-    assert!(told.is_empty() || told.starts_with("HTTP/1.1 4"), "{told}");
+    let said = String::from_utf8_lossy(&answer[..read]).into_owned();
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
 }
 
 fn bad_utf8(server: &Server, random: &mut Random) {
@@ -126,8 +126,8 @@ fn lying_length(server: &Server, random: &mut Random) {
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    let told = String::from_utf8_lossy(&answer);
-    assert!(told.is_empty() || told.starts_with("HTTP/1.1 4"), "{told}");
+    let said = String::from_utf8_lossy(&answer);
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
 }
 
 fn cut_off(server: &Server, random: &mut Random) {

@@ -49,9 +49,9 @@ fn text_goes_to_stdout_and_the_chosen_line_to_stderr() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let output = motley(&["run", model.to_str().unwrap(), "-p", "Hello", "-n", "4", "-v"]);
     assert!(output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("16 experts, 4 per token"), "{told}");
-    assert!(told.contains("0 delegated"), "{told}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("16 experts, 4 per token"), "{said}");
+    assert!(said.contains("0 delegated"), "{said}");
     assert!(!output.stdout.is_empty());
 }
 

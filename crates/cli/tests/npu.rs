@@ -40,11 +40,11 @@ fn json(args: &[&str]) -> Value {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]
-fn pruning_is_told_from_spilling() {
+fn pruning_is_distinguished_from_spilling() {
     let Some(Files { model, text, other }) = files() else { return };
     let [model, text, other] = [&model, &text, &other].map(|path| path.to_str().unwrap());
     let common =

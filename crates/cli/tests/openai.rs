@@ -26,8 +26,8 @@ fn the_official_package_is_served() {
         .args([server.url().as_str(), "sesame", "m", &generations])
         .output()
         .expect("python starts");
-    let (told, errors) =
+    let (said, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}{errors}");
-    assert!(told.trim_end().ends_with("passed"), "{told}");
+    assert!(output.status.success(), "{said}{errors}");
+    assert!(said.trim_end().ends_with("passed"), "{said}");
 }

@@ -23,8 +23,8 @@ fn the_page_chats_and_shows_its_experts() {
         .arg(shots.as_deref().unwrap_or(folder.path()))
         .output()
         .expect("node starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("page ok"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("page ok"), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A budget in which about half of all experts stay.

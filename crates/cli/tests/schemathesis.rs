@@ -32,10 +32,10 @@ fn answers_are_as_the_document_says() {
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .output()
         .expect("python starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    let cases = told.lines().find(|line| line.contains("generated")).unwrap_or_default();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let cases = said.lines().find(|line| line.contains("generated")).unwrap_or_default();
     println!("{}", cases.trim());
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(cases.contains("generated"), "{told}");
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(cases.contains("generated"), "{said}");
     assert_eq!(server.get("/health").0, 200);
 }

@@ -23,7 +23,7 @@ const PROMPTS: [&str; 4] = [
 fn concurrent_greedy_answers_equal_those_of_run() {
     let Some(model) = support::upcycled(16, 4) else { return };
     let server = Server::start(&model, &["--exact", "--streams", "4", "--context", "2048"]);
-    let told: Vec<String> = std::thread::scope(|scope| {
+    let said: Vec<String> = std::thread::scope(|scope| {
         let ask = |prompt: &'static str| {
             let server = &server;
             scope.spawn(move || server.post("/v1/completions", &continuation(prompt, 16, false)))
@@ -31,8 +31,8 @@ fn concurrent_greedy_answers_equal_those_of_run() {
         let asked: Vec<_> = PROMPTS.into_iter().map(ask).collect();
         asked.into_iter().map(|asked| text(asked.join().expect("an answer"))).collect()
     });
-    for (prompt, told) in PROMPTS.iter().zip(&told) {
-        assert_eq!(*told, run(&model, prompt), "{prompt:?}");
+    for (prompt, said) in PROMPTS.iter().zip(&said) {
+        assert_eq!(*said, run(&model, prompt), "{prompt:?}");
     }
 }
 
@@ -80,9 +80,9 @@ fn cancelled_streams_leave_nothing_behind() {
             })
             .collect();
         for stays in stays {
-            let (told, ended) = streamed(&stays.join().expect("an answer").1);
+            let (said, ended) = streamed(&stays.join().expect("an answer").1);
             assert!(ended);
-            assert_eq!(told, expected);
+            assert_eq!(said, expected);
         }
     });
     until("KV back to zero", || server.metric("motley_kv_cells_used") == 0.0);

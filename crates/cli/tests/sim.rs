@@ -41,8 +41,8 @@ fn path(folder: &Path, name: &str) -> String {
 fn sim_alone_says_what_it_simulated_in_eighty_columns() {
     let page = text_of(&["sim"]);
     assert!(page.contains("qwen3-30b-a3b on laptop-8gb-gpu: made routing, seed 0"), "{page}");
-    for told in ["Prefill", "Decode", "Hit rate", "gpu", "cpu → gpu", "idle"] {
-        assert!(page.contains(told), "no {told} in {page}");
+    for shown in ["Prefill", "Decode", "Hit rate", "gpu", "cpu → gpu", "idle"] {
+        assert!(page.contains(shown), "no {shown} in {page}");
     }
     let widest = page.lines().map(|line| line.chars().count()).max();
     assert!(widest.is_some_and(|columns| columns <= 80), "{page}");

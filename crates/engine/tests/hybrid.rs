@@ -1,5 +1,5 @@
 //! The hybrid executor against units that sleep, fail, stop and panic: its threads overlap, and
-//! nothing is computed twice, left out or copied in vain.
+//! nothing is computed twice, left out or copied unused.
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_engine::blocks::devices::artificial::{Artificial, Driven};
@@ -254,7 +254,7 @@ impl Link for AtOnce {
     }
 }
 
-/// A CPU that stops when told, and counts.
+/// A CPU that stops when asked, and counts.
 struct Counting {
     flow: Flow,
     tokens: u32,

@@ -45,7 +45,7 @@ struct Way {
     begins_full: bool,
 }
 
-const USUAL: Way = Way {
+const DEFAULT: Way = Way {
     share: 0.5,
     devices: &[1.0],
     strategy: StrategyChoice::Timelines,
@@ -98,7 +98,7 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<HybridReport>) {
     (tokens, engine.hybrid().map(|handle| handle.report()))
 }
 
-/// Says what the CPU says, with every pair computed once and nothing copied in vain.
+/// Says what the CPU says, with every pair computed once and nothing copied unused.
 fn check(path: &Path, way: Way, expected: &[i32]) -> Option<HybridReport> {
     let (tokens, report) = said(path, Some(way));
     let what = format!("{} {} {}", path.display(), way.share, way.strategy.name());
@@ -120,7 +120,7 @@ fn every_strategy_says_the_same_at_every_share() {
     assert_eq!(expected.len(), TOKENS);
     for &strategy in StrategyChoice::ALL {
         for share in SHARES.into_iter().filter(|&share| share > 0.0) {
-            check(&path, Way { share, strategy, ..USUAL }, &expected);
+            check(&path, Way { share, strategy, ..DEFAULT }, &expected);
         }
     }
 }
@@ -128,19 +128,20 @@ fn every_strategy_says_the_same_at_every_share() {
 /// A split by layers begins with its layers and copies nothing afterwards; a known favourite is
 /// there from the start.
 #[test]
-fn devices_begin_with_what_they_are_told() {
+fn devices_begin_with_what_they_are_given() {
     let Some(path) = synthetic(Arch::Qwen3moe) else { return };
     let (expected, _) = said(&path, None);
     let split =
-        Way { strategy: StrategyChoice::LayerSplit, prefetch: PrefetchChoice::None, ..USUAL };
+        Way { strategy: StrategyChoice::LayerSplit, prefetch: PrefetchChoice::None, ..DEFAULT };
     let figures = check(&path, split, &expected).expect("a device").figures;
     assert!(figures.fast_pairs > 0 && figures.home_pairs > 0, "{figures:?}");
     assert_eq!((figures.demanded_copies, figures.guessed_copies), (0, 0), "{figures:?}");
-    let miss = Way { strategy: StrategyChoice::CpuOnMiss, prefetch: PrefetchChoice::None, ..USUAL };
+    let miss =
+        Way { strategy: StrategyChoice::CpuOnMiss, prefetch: PrefetchChoice::None, ..DEFAULT };
     let empty = check(&path, miss, &expected).expect("a device").figures;
-    let told =
+    let given =
         check(&path, Way { begins_full: true, ..miss }, &expected).expect("a device").figures;
-    assert!(told.fast_pairs > empty.fast_pairs, "{told:?} {empty:?}");
+    assert!(given.fast_pairs > empty.fast_pairs, "{given:?} {empty:?}");
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn every_architecture_says_the_same_at_every_share() {
         let Some(path) = synthetic(arch) else { return };
         let (expected, _) = said(&path, None);
         for share in SHARES {
-            check(&path, Way { share, ..USUAL }, &expected);
+            check(&path, Way { share, ..DEFAULT }, &expected);
         }
     }
 }
@@ -162,7 +163,7 @@ fn several_devices_say_the_same_at_every_share() {
         let (expected, _) = said(&path, None);
         for devices in [&[0.7, 0.3][..], &[0.2, 0.5, 0.3], &[0.0, 1.0]] {
             for share in SHARES.into_iter().filter(|&share| share > 0.0) {
-                let report = check(&path, Way { share, devices, ..USUAL }, &expected);
+                let report = check(&path, Way { share, devices, ..DEFAULT }, &expected);
                 let report = report.expect("devices");
                 assert!(share < 1.0 || report.figures.fast_pairs > 0, "{report:?}");
             }
@@ -176,7 +177,7 @@ fn the_trained_model_says_the_same_and_uses_the_device() {
     let (expected, _) = said(&path, None);
     for share in SHARES {
         let prefetch = PrefetchChoice::NextLayerRefill;
-        let report = check(&path, Way { share, prefetch, ..USUAL }, &expected);
+        let report = check(&path, Way { share, prefetch, ..DEFAULT }, &expected);
         if let Some(report) = report {
             let figures = report.figures;
             assert!(figures.fast_pairs > 0 && figures.fast_launches > 0, "{figures:?}");

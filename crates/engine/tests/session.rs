@@ -66,9 +66,10 @@ fn tuning_measures_each_choice_and_leaves_the_session_where_it_was() {
     let before = session.len();
     let cores = motley_engine::threads::cores::machine_cores();
     let mut search = Aecs::new(cores.pool.clone(), None, Objective::default());
-    let mut told = 0;
-    let tuned = tune(&mut session, &cores, &mut search, &mut |_, _| told += 1).unwrap().unwrap();
-    assert_eq!((session.len(), tuned.selection.measured), (before, told));
+    let mut reported = 0;
+    let tuned =
+        tune(&mut session, &cores, &mut search, &mut |_, _| reported += 1).unwrap().unwrap();
+    assert_eq!((session.len(), tuned.selection.measured), (before, reported));
     assert!(tuned.selection.candidates.iter().all(|(tried, _)| tried.measured.tokens_per_s > 0.0));
     assert!(tuned.sets.decode.threads >= 1 && tuned.took_s > 0.0);
 }

@@ -172,7 +172,7 @@ impl Topology {
     }
 }
 
-/// A list as the kernel writes it: `0-3,8,10-11`. What is not a number is passed over.
+/// A list as the kernel writes it: `0-3,8,10-11`. What is not a number is skipped.
 fn cpu_list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

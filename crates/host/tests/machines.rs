@@ -24,10 +24,20 @@ fn phones_have_the_clusters_of_their_machine_files() {
         let machine = motley_machine::find(name).unwrap();
         let found = topology::read(tree.root()).unwrap().machine_clusters("cpu", 0.0);
         assert_eq!(found.len(), machine.clusters.len(), "{name}");
-        for (found, told) in found.iter().zip(&machine.clusters) {
-            assert_eq!((found.cores, found.role), (told.cores, told.role), "{name} {}", told.name);
-            assert!((found.max_ghz - told.max_ghz).abs() < 0.006, "{name} {}", told.name);
-            assert!(told.name.starts_with(&found.name), "{name}: {} {}", found.name, told.name);
+        for (found, described) in found.iter().zip(&machine.clusters) {
+            assert_eq!(
+                (found.cores, found.role),
+                (described.cores, described.role),
+                "{name} {}",
+                described.name
+            );
+            assert!((found.max_ghz - described.max_ghz).abs() < 0.006, "{name} {}", described.name);
+            assert!(
+                described.name.starts_with(&found.name),
+                "{name}: {} {}",
+                found.name,
+                described.name
+            );
         }
         assert_eq!(power::read(tree.root()), PowerSource::Battery { percent: Some(72) });
         assert_eq!(energy::find(tree.root()).meter.scope(), Scope::Machine);

@@ -187,7 +187,7 @@ pub struct NoCpu {
 }
 
 impl Calibration {
-    /// From a description alone: peaks times what good kernels usually reach.
+    /// From a description alone: peaks times what good kernels typically reach.
     pub fn derive(machine: &Machine) -> Result<Self, NoCpu> {
         let cpu = machine.first(DeviceKind::Cpu);
         let cpu = cpu.ok_or_else(|| NoCpu { machine: machine.name.clone() })?;

@@ -23,9 +23,9 @@ const TRIAL_TOKENS: usize = 4;
 const SLOW_FACTOR: f64 = 3.0;
 /// Slow tokens in a row after which fewer threads are tried, when the cores are contended.
 const SLOW_TOKENS: u32 = 2;
-/// The same, when nobody tells whether they are.
-const SLOW_TOKENS_UNTOLD: u32 = 4;
-/// After as many slow tokens without contention that speed is the usual one.
+/// The same, when it is unknown whether they are.
+const SLOW_TOKENS_UNKNOWN: u32 = 4;
+/// After as many slow tokens without contention that speed is the new normal.
 const NEW_NORMAL_TOKENS: u32 = 8;
 /// Time over the reference's that a trial must stay below to be kept.
 const KEEP_FACTOR: f64 = 0.92;
@@ -145,7 +145,7 @@ impl Contention {
         match contended {
             Some(true) => slow >= SLOW_TOKENS || self.recent.len() >= TRIAL_TOKENS,
             Some(false) => false,
-            None => slow >= SLOW_TOKENS_UNTOLD,
+            None => slow >= SLOW_TOKENS_UNKNOWN,
         }
     }
 
@@ -178,8 +178,8 @@ impl Contention {
             self.threads = trial.from;
             self.rest = Nanos(self.rest.0.saturating_mul(2)).min(REST.1);
         }
-        let crowded = seen.contended == Some(true) && self.threads < self.most;
-        let rest = if crowded { self.rest.max(REST_CONTENDED) } else { self.rest };
+        let yielding = seen.contended == Some(true) && self.threads < self.most;
+        let rest = if yielding { self.rest.max(REST_CONTENDED) } else { self.rest };
         self.next_trial = seen.now + rest;
         self.was_contended = seen.contended == Some(true);
     }
@@ -209,12 +209,12 @@ mod tests {
     struct World {
         contention: Contention,
         now: Nanos,
-        tells: bool,
+        reports: bool,
     }
 
     impl World {
-        fn new(most: u32, tells: bool) -> Self {
-            Self { contention: Contention::new(most, Nanos::ZERO), now: Nanos::ZERO, tells }
+        fn new(most: u32, reports: bool) -> Self {
+            Self { contention: Contention::new(most, Nanos::ZERO), now: Nanos::ZERO, reports }
         }
 
         /// Decodes for `span_ms`; tokens made.
@@ -230,7 +230,7 @@ mod tests {
                 };
                 let took = Nanos(took_ms * MS);
                 self.now += took;
-                let contended = self.tells.then_some(busy);
+                let contended = self.reports.then_some(busy);
                 self.contention.observe(Seen { now: self.now, took, contended });
                 tokens += 1;
             }
@@ -239,22 +239,22 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_escaped_within_seconds_and_left_behind() {
-        for tells in [true, false] {
-            let mut world = World::new(2, tells);
+    fn contention_is_escaped_within_seconds_and_left_behind() {
+        for reports in [true, false] {
+            let mut world = World::new(2, reports);
             world.run(5_000, false);
             assert_eq!(world.contention.threads(), 2);
             world.run(10_000, true);
-            assert_eq!(world.contention.threads(), 1, "told: {tells}");
+            assert_eq!(world.contention.threads(), 1, "reported: {reports}");
             let tokens = world.run(60_000, true);
-            assert!(tokens > 60_000 / 40 * 8 / 10, "told: {tells}, {tokens} of 1500");
+            assert!(tokens > 60_000 / 40 * 8 / 10, "reported: {reports}, {tokens} of 1500");
             world.run(70_000, false);
-            assert_eq!(world.contention.threads(), 2, "told: {tells}");
+            assert_eq!(world.contention.threads(), 2, "reported: {reports}");
         }
     }
 
     #[test]
-    fn a_crowd_that_was_there_first_is_escaped_too() {
+    fn contention_that_was_there_first_is_escaped_too() {
         let mut world = World::new(2, true);
         world.run(10_000, true);
         assert_eq!(world.contention.threads(), 1);

@@ -162,15 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn known_costs_take_the_place_of_usual_ones() {
-        let usual = typical_hybrid(1_000_000);
-        assert_eq!(KnownCosts::default().hybrid(1_000_000), usual);
+    fn known_costs_take_the_place_of_typical_ones() {
+        let typical = typical_hybrid(1_000_000);
+        assert_eq!(KnownCosts::default().hybrid(1_000_000), typical);
         let (cpu, link) = (ComputeCost::constant(70.0), TransferCost::new(4.0, 20.0));
         let known = KnownCosts { cpu: Some(cpu), link: Some(link), device: None };
         let costs = known.hybrid(1_000_000);
         let home = costs.home.expect("a CPU");
         assert_eq!((home.unit, home.entry_us), (cpu, 8.0));
-        assert_eq!((costs.link, costs.fast), (link, usual.fast));
+        assert_eq!((costs.link, costs.fast), (link, typical.fast));
     }
 
     #[test]

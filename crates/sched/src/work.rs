@@ -217,7 +217,7 @@ pub enum Waits {
 /// Every item is in `fast`, in `home`, or in both with a share: then it is split.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayerPlan {
-    /// For the fast unit, best first; one that is not there yet is passed over until it is.
+    /// For the fast unit, best first; one that is not there yet is skipped until it is.
     pub fast: Vec<u16>,
     /// For the home lanes, first come first served on each.
     pub home: Vec<u16>,

@@ -82,7 +82,7 @@ proptest! {
     }
 }
 
-/// 1,000 seeds with failing and slow transfers and cancelled layers: nothing stands still,
+/// 1,000 seeds with failing and slow transfers and cancelled layers: no deadlock,
 /// nothing is lost.
 #[test]
 fn faults_neither_stop_nor_lose_anything() {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Everything as JSON; `said` is what each server said of itself, in the order of `names`.
 pub fn report(turns: &[Turn], names: &[String], said: &[Value]) -> Value {
     let servers: Vec<Value> =
-        names.iter().zip(said).map(|(name, said)| json!({ "name": name, "told": said })).collect();
+        names.iter().zip(said).map(|(name, said)| json!({ "name": name, "said": said })).collect();
     json!({ "servers": servers, "lines": lines(turns, names), "turns": turns })
 }
 
@@ -143,6 +143,6 @@ mod tests {
         assert_eq!((&theirs["well"], &theirs["turns"]), (&json!(0), &json!(1)));
         assert_eq!(theirs["ratio"], Value::Null);
         assert_eq!(report["turns"][1]["failed"], "gone");
-        assert_eq!(report["servers"][0]["told"]["url"], "x");
+        assert_eq!(report["servers"][0]["said"]["url"], "x");
     }
 }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_one_that_ends_is_told() {
+    fn the_log_of_one_that_ends_is_reported() {
         let error = Running::start(shell("echo no such model >&2; exit 1")).unwrap_err();
         assert!(format!("{error:#}").contains("no such model"), "{error:#}");
     }

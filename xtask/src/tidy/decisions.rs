@@ -75,7 +75,7 @@ fn check_references(tree: &Tree, decisions: &[Decision<'_>]) -> Vec<Finding> {
                 .match_indices("decisions/")
                 .filter_map(|(at, mark)| leading_number(&line[at + mark.len()..]));
             for unknown in referred.filter(|one| !decisions.iter().any(|d| d.number == *one)) {
-                let message = format!("there is no decision {unknown}");
+                let message = format!("unknown decision {unknown}");
                 findings.push(Finding::at(&file.path, number + 1, message));
             }
         }
@@ -128,6 +128,6 @@ mod tests {
         let index = ("README.md", "[a](0001-a.md)\n");
         assert_eq!(findings(&[("0001-a.md", "# 0002: a\n"), index]).len(), 1);
         let reference = format!("see {FOLDER}0009");
-        assert_eq!(findings(&[A, index, ("note.txt", &reference)]), ["there is no decision 0009"]);
+        assert_eq!(findings(&[A, index, ("note.txt", &reference)]), ["unknown decision 0009"]);
     }
 }

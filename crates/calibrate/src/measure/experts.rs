@@ -38,7 +38,7 @@ pub(super) struct Depth {
     other_shape: bool,
     /// Fewest experts of a stack.
     least_experts: u64,
-    /// Kinds and layouts for which no time is left are passed over, except the first.
+    /// Kinds and layouts for which no time is left are skipped, except the first.
     in_time: bool,
 }
 

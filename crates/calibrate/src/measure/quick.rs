@@ -32,7 +32,7 @@ pub struct QuickOptions {
 }
 
 /// Measures what `model` needs; `on_progress` hears what is done now and how far it is, 0 to 1.
-/// Steps share the budget, and what it leaves no time for is passed over.
+/// Steps share the budget, and what it leaves no time for is skipped.
 pub fn quick(
     runtime: &Runtime,
     model: &ModelSpec,

@@ -30,7 +30,7 @@ pub(crate) use sampling::SamplingArgs;
 pub(crate) use serve::Serve;
 pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
 pub(crate) use size::parse_size;
-pub(crate) use trace::{Import, Record, ToldArgs, TraceCommand, TraceSummary};
+pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
 pub(crate) use wishes::{LoadArgs, LoadingArg, parse_devices};
 
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     /// Record, convert and describe routing
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Measure one engine as told on stdin (used by `bench` and by tests)
+    /// Measure one engine as a job on stdin says (used by `bench` and by tests)
     #[command(hide = true)]
     Worker,
 }

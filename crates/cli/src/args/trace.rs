@@ -19,13 +19,13 @@ pub(crate) enum TraceCommand {
 /// `motley trace import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// The trace; its format is told by its beginning
+    /// The trace; its format is recognized by its beginning
     pub(crate) file: PathBuf,
     /// Where to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
-    pub(crate) told: ToldArgs,
+    pub(crate) waste: WasteArgs,
 }
 
 /// `motley trace summary`.
@@ -34,12 +34,12 @@ pub(crate) struct TraceSummary {
     /// The trace, in any format
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) told: ToldArgs,
+    pub(crate) waste: WasteArgs,
 }
 
 /// What waste's traces do not say.
 #[derive(Debug, Args)]
-pub(crate) struct ToldArgs {
+pub(crate) struct WasteArgs {
     /// Experts per layer, when the file does not say (waste)
     #[arg(long)]
     pub(crate) experts: Option<u16>,

@@ -5,7 +5,7 @@
 //! from pair to pair. The machine's load is recorded before and after.
 
 use crate::args::{Bench, Global};
-use crate::commands::crowd;
+use crate::commands::neighbours;
 use crate::commands::worker::{Job, Outcome};
 use crate::known::Known;
 use crate::load::decision;
@@ -24,8 +24,8 @@ use std::process::{Command, Stdio};
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
-    if let Some(neighbours) = bench.neighbours {
-        return crowd::run(global, bench, neighbours);
+    if let Some(count) = bench.neighbours {
+        return neighbours::run(global, bench, count);
     }
     let prompts = npu::Prompts {
         model: &bench.model,

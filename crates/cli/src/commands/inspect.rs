@@ -13,7 +13,7 @@ use motley_plan::budget::{Budget, SessionShape};
 use serde::Serialize;
 
 /// Prints the model at `path`: as JSON, or as a table of at most `width` columns. Memory is
-/// told for `context_tokens`, or fewer if the model was trained for fewer.
+/// given for `context_tokens`, or fewer if the model was trained for fewer.
 pub(crate) fn run(
     path: &Path,
     json: bool,

@@ -2,11 +2,11 @@
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
-pub(crate) mod crowd;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod inspect;
+pub(crate) mod neighbours;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod reproduce;

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// What is continued: plain prose, so that experts are used as they usually are.
+/// What is continued: plain prose, so that experts are used as they typically are.
 const PROMPT: &str = "The river rises in the hills to the north and runs past three towns before \
 it meets the sea. For most of the year it is shallow and slow, but in spring";
 

@@ -1,4 +1,4 @@
-//! `motley worker`: one engine in a process of its own, told what to do by a JSON
+//! `motley worker`: one engine in a process of its own, driven by a JSON
 //! job on stdin, answering with JSON on stdout. `bench` runs the bare engine and
 //! Motley this way, and the exactness tests compare their logits.
 

@@ -108,7 +108,7 @@ impl NpuArgs {
 
     /// `--compare npu-headroom=…`.
     pub(crate) fn set_headroom(&mut self, value: &str) -> Result<()> {
-        self.npu_headroom = value.parse().with_context(|| format!("`{value}` is no number"))?;
+        self.npu_headroom = value.parse().with_context(|| format!("`{value}` is not a number"))?;
         Ok(())
     }
 }

@@ -30,8 +30,8 @@ impl Server {
         let mut line = String::new();
         let stdout = child.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("the server says where it listens");
-        let told: Value = serde_json::from_str(&line).expect("JSON");
-        let url = told["url"].as_str().expect("a URL");
+        let said: Value = serde_json::from_str(&line).expect("JSON");
+        let url = said["url"].as_str().expect("a URL");
         let address = url.trim_start_matches("http://").parse().expect("an address");
         Self { child, address }
     }

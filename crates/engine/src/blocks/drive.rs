@@ -82,7 +82,7 @@ impl Drive {
         Self { streaming, helper: None, watcher, routed: RoutedBlock::default(), figures, step }
     }
 
-    /// The phase of batches is told through `step`.
+    /// The phase of batches comes through `step`.
     pub(crate) fn with_step(mut self, step: Arc<CurrentStep>) -> Self {
         if let Some(streaming) = &mut self.streaming {
             streaming.step = Arc::clone(&step);

@@ -13,7 +13,7 @@
 //! * [`pressure`]: the machine's memory, before and while it runs.
 //! * [`routing`]: watching which experts the router chose.
 //! * [`clock`]: the scheduler's time.
-//! * `step`: which phase the batch under way belongs to, told by whoever made it.
+//! * `step`: which phase the batch under way belongs to, set by whoever made it.
 //! * [`figures`]: what blocks took and read; `timeline`: what ran when.
 
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What the scheduler is told beside the routing: router scores of all experts (H3) and
+//! What the scheduler is given beside the routing: router scores of all experts (H3) and
 //! the loads the next layer is expected to have (H2). Computed only for those who ask.
 
 use crate::blocks::gates::Gates;

@@ -38,7 +38,7 @@ impl RoutedBlock {
     }
 }
 
-/// Told of every routing decision, before the experts run.
+/// Called with every routing decision, before the experts run.
 pub trait RoutingWatcher: Send {
     /// `routed` is reused after the call: copy what is to be kept.
     fn on_routed(&mut self, routed: &RoutedBlock);

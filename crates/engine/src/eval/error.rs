@@ -28,7 +28,7 @@ pub enum EvalError {
         /// The limit.
         limit_bytes: u64,
     },
-    /// A line is no question of its task.
+    /// A line is not a question of its task.
     #[error("{}:{line}: not a {task} question: {reason}", path.display())]
     Question {
         /// The file.

@@ -42,7 +42,7 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// The chain for these settings, in llama.cpp's usual order.
+    /// The chain for these settings, in llama.cpp's default order.
     pub(crate) fn sampler(&self, vocab_size: usize) -> Sampler {
         Sampler::new(&self.stages(), vocab_size)
     }

@@ -23,9 +23,9 @@ impl TextStream {
                     text.push_str(
                         std::str::from_utf8(&self.pending[..valid]).expect("just checked"),
                     );
-                    let (there, told) = written(&self.pending[valid..]);
+                    let (there, announced) = written(&self.pending[valid..]);
                     // The end of a character is still to come.
-                    if there < told && valid + there == self.pending.len() {
+                    if there < announced && valid + there == self.pending.len() {
                         self.pending.drain(..valid);
                         return text;
                     }
@@ -43,18 +43,18 @@ impl TextStream {
     }
 }
 
-/// How many bytes of one character are there, and how many its first byte tells. A character that
+/// How many bytes of one character are there, and how many its first byte announces. A character that
 /// is written wrongly (longer than needed, beyond Unicode) is one to llama.cpp's grammars, which
 /// count characters for `maxLength`; so it is one here.
 fn written(bytes: &[u8]) -> (usize, usize) {
-    let told = match bytes[0] {
+    let announced = match bytes[0] {
         0xC0..=0xDF => 2,
         0xE0..=0xEF => 3,
         0xF0..=0xFF => 4,
         _ => 1,
     };
-    let follow = bytes[1..].iter().take(told - 1).take_while(|byte| **byte & 0xC0 == 0x80);
-    (1 + follow.count(), told)
+    let follow = bytes[1..].iter().take(announced - 1).take_while(|byte| **byte & 0xC0 == 0x80);
+    (1 + follow.count(), announced)
 }
 
 #[cfg(test)]

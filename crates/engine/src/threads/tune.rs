@@ -38,13 +38,13 @@ pub struct Tuned {
     pub took_s: f64,
 }
 
-/// Carries `search` out on `session`, which must have computed a prompt; `told` hears of each
+/// Carries `search` out on `session`, which must have computed a prompt; `on_progress` is called with each
 /// choice before it is measured, with the number of those done.
 pub fn tune(
     session: &mut Session,
     cores: &MachineCores,
     search: &mut dyn CoreSearch,
-    told: &mut dyn FnMut(&CoreSet, usize),
+    on_progress: &mut dyn FnMut(&CoreSet, usize),
 ) -> Result<Option<Tuned>, SessionError> {
     let begun = now();
     let waited = pressure::cpu_some_total_us(Path::new("/"));
@@ -53,7 +53,7 @@ pub fn tune(
     bench.run(RUN_TOKENS)?;
     let mut measured = Vec::new();
     while let Some(set) = search.next_to_measure().cloned() {
-        told(&set, measured.len());
+        on_progress(&set, measured.len());
         let found = bench.measure(&set)?;
         search.report(found);
         measured.push((set, found));

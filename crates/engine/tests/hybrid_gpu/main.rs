@@ -1,6 +1,6 @@
 //! A real GPU beside the CPU, through `Engine` and `Session`: at no, a quarter, half and all of
 //! the experts on it, under every strategy, with dense weights there or not. CI runs this on
-//! lavapipe; without a GPU the tests pass over.
+//! lavapipe; without a GPU the tests are skipped.
 //!
 //! Both runs get the same tokens, the likeliest on the CPU alone; compared are the logits before
 //! each, and whether both would say the same next. With floats they do: the text is the same. Where
@@ -121,7 +121,7 @@ fn every_architecture_at_every_share() {
     for path in every_model() {
         let floats = Subject::as_floats(&path, TOKENS);
         for share in SHARES {
-            says_the_same(&floats, Way::usual(&gpu, Usage::Experts(share)));
+            says_the_same(&floats, Way::default_on(&gpu, Usage::Experts(share)));
         }
     }
 }
@@ -138,9 +138,9 @@ fn models_under_every_strategy() {
         for (nth, strategy) in StrategyChoice::ALL.iter().copied().enumerate() {
             let shares = if every_share() { SHARES.len() } else { 1 };
             for share in (0..shares).map(|share| SHARES[(first + nth + share) % SHARES.len()]) {
-                let usual = Way::usual(&gpu, Usage::Experts(share));
+                let default = Way::default_on(&gpu, Usage::Experts(share));
                 let prefetch = PrefetchChoice::None;
-                let way = Way { strategy, prefetch, begins_full: true, ..usual };
+                let way = Way { strategy, prefetch, begins_full: true, ..default };
                 let report = says_the_same(&floats, way).report.expect("a device");
                 assert!(share < 1.0 || report.figures.fast_pairs > 0, "{way}: {report:?}");
             }
@@ -157,7 +157,7 @@ fn every_architecture_with_quantised_weights() {
     let Some(gpu) = gpu() else { return };
     for path in every_model().chain(trained("f16")) {
         let subject = Subject::new(&path, TOKENS);
-        check(&subject, Way::usual(&gpu, Usage::Experts(0.5)), &ROUNDED);
+        check(&subject, Way::default_on(&gpu, Usage::Experts(0.5)), &ROUNDED);
     }
 }
 
@@ -172,7 +172,7 @@ fn several_devices_divide_the_layers() {
     for path in some_models() {
         let floats = Subject::as_floats(&path, FEWER_TOKENS);
         for usage in [Usage::Experts(0.5), Usage::DenseAndExperts(0.5), Usage::Everything] {
-            says_the_same(&floats, Way::usual(&gpus, usage));
+            says_the_same(&floats, Way::default_on(&gpus, usage));
         }
     }
 }
@@ -185,7 +185,7 @@ fn a_larger_model_says_the_same() {
     let (Some(gpu), Some(path)) = (gpu(), upcycled(8, 2)) else { return };
     let every = every_share();
     let subject = Subject::new(&path, if every { TOKENS } else { FEWER_TOKENS });
-    let at = |share| Way::usual(&gpu, Usage::Experts(share));
+    let at = |share| Way::default_on(&gpu, Usage::Experts(share));
     let mut ways = vec![at(0.5)];
     if every {
         ways.extend([0.0, 0.25, 1.0].map(at));
@@ -207,9 +207,9 @@ fn it_is_the_cpu_that_rounds() {
     let Some(gpu) = gpu() else { return };
     for path in some_models() {
         let floats = Floats::of(&path, FEWER_TOKENS);
-        let usual = Way::usual(&gpu, Usage::Experts(1.0));
+        let default = Way::default_on(&gpu, Usage::Experts(1.0));
         let prefetch = PrefetchChoice::None;
-        let way = Way { strategy: StrategyChoice::OnDemand, prefetch, ..usual };
+        let way = Way { strategy: StrategyChoice::OnDemand, prefetch, ..default };
         let (found, _) = check(&floats.quantised_experts, way, &ROUNDED);
         let figures = found.report.as_ref().expect("a device").figures;
         assert_eq!((figures.fast_pairs, figures.home_pairs), (found.rows, 0));
@@ -226,7 +226,7 @@ fn it_is_the_cpu_that_rounds() {
 fn dense_weights_on_the_device_too() {
     let Some(gpu) = gpu() else { return };
     for path in some_models() {
-        let way = Way::usual(&gpu, Usage::DenseAndExperts(0.5));
+        let way = Way::default_on(&gpu, Usage::DenseAndExperts(0.5));
         says_the_same(&Subject::as_floats(&path, FEWER_TOKENS), way);
         check(&Subject::new(&path, FEWER_TOKENS), way, &ROUNDED);
     }
@@ -237,7 +237,7 @@ fn dense_weights_on_the_device_too() {
 fn dense_weights_on_the_device_beside_experts_on_disk() {
     let Some(gpu) = gpu() else { return };
     for path in some_models() {
-        let way = Way::usual(&gpu, Usage::DenseBesideDisk);
+        let way = Way::default_on(&gpu, Usage::DenseBesideDisk);
         says_the_same(&Subject::as_floats(&path, FEWER_TOKENS), way);
     }
 }
@@ -247,7 +247,7 @@ fn dense_weights_on_the_device_beside_experts_on_disk() {
 fn everything_on_the_device() {
     let Some(gpu) = gpu() else { return };
     for path in some_models() {
-        let way = Way::usual(&gpu, Usage::Everything);
+        let way = Way::default_on(&gpu, Usage::Everything);
         says_the_same(&Subject::as_floats(&path, FEWER_TOKENS), way);
         check(&Subject::new(&path, FEWER_TOKENS), way, &ROUNDED);
     }

@@ -57,7 +57,7 @@ pub(crate) struct Way<'d> {
 }
 
 impl<'d> Way<'d> {
-    pub(crate) fn usual(devices: &'d [GpuDevice], usage: Usage) -> Self {
+    pub(crate) fn default_on(devices: &'d [GpuDevice], usage: Usage) -> Self {
         let (strategy, prefetch) = (StrategyChoice::Timelines, PrefetchChoice::WholeLayer);
         Self { devices, usage, strategy, prefetch, begins_full: false }
     }
@@ -136,8 +136,8 @@ fn options(path: &Path, way: Way<'_>) -> EngineOptions {
         Usage::DenseBesideDisk => (Loading::OnDemand, Some(budget.bytes_with(budget.experts / 2))),
         _ => (Loading::Mapped, None),
     };
-    let usual = EngineOptions::default();
-    EngineOptions { loading, memory_bytes, hybrid, gpus, gpu_layers, gpu_experts, ..usual }
+    let default = EngineOptions::default();
+    EngineOptions { loading, memory_bytes, hybrid, gpus, gpu_layers, gpu_experts, ..default }
 }
 
 /// `bytes` over devices: each has half as much again as the next.

@@ -34,7 +34,7 @@ pub(crate) fn tried(set: &CoreSet, measured: Measurement, heuristic: &PowerHeuri
 impl Objective {
     /// The best of `candidates`, the first of which sets the bar for speed.
     ///
-    /// `E_h = (1-α)·E + α·h·t`. The heuristic orders choices but is no meter, so `h·t` is scaled
+    /// `E_h = (1-α)·E + α·h·t`. The heuristic orders choices but is not a meter, so `h·t` is scaled
     /// to the same mean as `E` over the candidates. Without a measurement for each, `E_h = h·t`.
     pub(crate) fn choose(&self, candidates: &[Tried], measured: usize) -> Option<Selection> {
         let fastest = candidates.first()?;

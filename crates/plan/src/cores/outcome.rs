@@ -17,7 +17,7 @@ impl Measurement {
         if self.tokens_per_s > 0.0 { 1.0 / self.tokens_per_s } else { f64::INFINITY }
     }
 
-    /// The measurement with nonsense replaced: a speed that is no number is none.
+    /// The measurement with nonsense replaced: a speed that is not a number is none.
     pub(crate) fn sane(self) -> Self {
         let speed = self.tokens_per_s;
         let joules = self.joules_per_token.filter(|joules| joules.is_finite() && *joules > 0.0);

@@ -29,9 +29,9 @@ pub(crate) struct LayerCosts {
     disk: (f64, f64),
     /// Handing rows to the GPU's side and back.
     sync_us: f64,
-    /// Share of the experts on disk that are foreseen, and the time before the block in which
+    /// Share of the experts on disk that are predicted, and the time before the block in which
     /// they can be read (H2).
-    foreseen: (f64, f64),
+    predicted: (f64, f64),
 }
 
 /// Expected times of one layer.
@@ -65,7 +65,7 @@ impl LayerCosts {
             gpu_us: dense_unit(case).us(&matrices, load),
             link_us: calibration.link.filter(|_| apart).map(rate).map(one),
             disk: (one(rate(disk)) - disk.latency_us, disk.latency_us),
-            foreseen: known.map_or((0.0, 0.0), |costs| {
+            predicted: known.map_or((0.0, 0.0), |costs| {
                 let layers = f64::from(demand.expert_layers).max(1.0);
                 (costs.predicted.unwrap_or(0.0), f64::from(tokens) * costs.dense_us / layers)
             }),
@@ -105,9 +105,9 @@ impl LayerCosts {
         let any = on_disk.min(1.0);
         let disk_us = on_disk * per_expert + any * latency;
         let wait_us = (disk_us + any * one - compute_us).max(0.0);
-        let (share, before_us) = self.foreseen;
-        let foreseen_us = (disk_us - before_us - compute_us).max(0.0);
-        LayerTime { compute_us, wait_us: share * foreseen_us + (1.0 - share) * wait_us, disk_us }
+        let (share, before_us) = self.predicted;
+        let predicted_us = (disk_us - before_us - compute_us).max(0.0);
+        LayerTime { compute_us, wait_us: share * predicted_us + (1.0 - share) * wait_us, disk_us }
     }
 
     /// Experts with many tokens are also sent to the GPU, so that both finish together (H1).
@@ -166,14 +166,14 @@ mod tests {
             link_us: None,
             disk: (100.0, 5.0),
             sync_us: 0.0,
-            foreseen: (0.0, 0.0),
+            predicted: (0.0, 0.0),
         };
         let there = |on_disk| Whereabouts { on_gpu: 0.0, on_disk };
         let all = costs.time(8.0, &there(1.0));
         assert_eq!((all.compute_us, all.disk_us, all.wait_us), (80.0, 805.0, 735.0));
         assert_eq!(costs.time(8.0, &there(0.0)).wait_us, 0.0);
-        let foreseeing = LayerCosts { foreseen: (1.0, 25.0), ..costs };
-        assert_eq!(foreseeing.time(8.0, &there(1.0)).wait_us, 805.0 - 80.0 - 25.0);
+        let predicting = LayerCosts { predicted: (1.0, 25.0), ..costs };
+        assert_eq!(predicting.time(8.0, &there(1.0)).wait_us, 805.0 - 80.0 - 25.0);
         let half = costs.time(8.0, &there(0.5));
         // Chance makes waiting longer than the mean number of misses would.
         assert!(half.wait_us > 4.0 * 100.0 + 5.0 + 10.0 - 80.0, "{half:?}");

@@ -132,21 +132,21 @@ impl Weights {
     ) {
         let total = self.of(sums);
         let mut gained = [0.0; FORECASTS];
-        let mut foreseen = 0.0;
+        let mut forecast_load = 0.0;
         for (index, &expert) in routed.experts.iter().enumerate() {
             let forecasts = forecasts_of(usize::from(expert));
             let blended = self.of(&forecasts);
             if blended > TINY {
                 let load = routed.load(index) as f32;
-                foreseen += load;
+                forecast_load += load;
                 gained.iter_mut().zip(&forecasts).for_each(|(sum, f)| *sum += load * f / blended);
             }
         }
-        if foreseen == 0.0 || total <= TINY {
+        if forecast_load == 0.0 || total <= TINY {
             return;
         }
         for (index, weight) in self.0.iter_mut().enumerate() {
-            let gradient = gained[index] / foreseen - sums[index] / total;
+            let gradient = gained[index] / forecast_load - sums[index] / total;
             *weight *= (rate * gradient).clamp(-MAX_STEP, MAX_STEP).exp();
         }
         let sum: f32 = self.0.iter().sum();

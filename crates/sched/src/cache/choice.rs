@@ -12,9 +12,9 @@ use super::mrs::{Mrs, MrsParams};
 use crate::named::{Named, by_name};
 use motley_trace::TraceHeader;
 
-/// Half-life of `lfru` unless told, in visits.
+/// Half-life of `lfru` by default, in visits.
 pub const DEFAULT_HALF_LIFE_VISITS: f64 = 16.0;
-/// α of `mrs` unless told; the paper leaves it open.
+/// α of `mrs` by default; the paper leaves it open.
 pub const DEFAULT_ALPHA: f64 = 0.1;
 
 /// An online policy and its parameters.

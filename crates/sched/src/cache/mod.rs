@@ -12,7 +12,7 @@
 //! Modules in reading order:
 //! - [`residency`]: `ExpertCache`, slots and leases on top of one policy.
 //! - `routed`: from a recorded visit to what a layer needs.
-//! - [`ranks`]: the tournament tree with the lowest rank of a layer and of everything at hand.
+//! - [`ranks`]: the tournament tree with the lowest rank of a layer and of everything resident.
 //! - [`lru`], [`lfu`], [`lfru`]: recency, frequency, and both.
 //! - [`mrs`]: averaged router scores (H3).
 //! - [`popularity`]: a fixed order from a profile (N1).

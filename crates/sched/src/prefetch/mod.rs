@@ -86,7 +86,7 @@ pub trait Prefetcher: Send {
     fn name(&self) -> &'static str;
 
     /// Appends candidates to `out`, best first. Asked at most once per layer, when the link is
-    /// idle. Those near already are passed over.
+    /// idle. Those near already are skipped.
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>);
 
     /// (optional) A layer has been routed. Defaults to nothing.

@@ -82,7 +82,7 @@ impl Default for SchedulerLimits {
 /// Computations a unit may have at the same time.
 ///
 /// One is what the simulator times. A driver whose unit computes several experts in one launch,
-/// and brings their rows back together, asks for all that are ready (the most is no limit in
+/// and brings their rows back together, asks for all that are ready (the most is not a limit in
 /// practice); a unit still never has an expert whose bytes are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtOnce {

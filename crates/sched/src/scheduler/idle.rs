@@ -1,4 +1,4 @@
-//! Idle link time as a budget for guesses (M4). Counts time it is told; reads no clock.
+//! Idle link time as a budget for guesses (M4). Counts time it is given; reads no clock.
 //!
 //! Every span in which no demanded transfer was under way or waiting is earned; a guess costs
 //! what it takes. So over any stretch guesses use no more of the link than demand left idle, and

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! After every event the driver polls until there is no action. A unit has one computation at a
-//! time unless told otherwise ([`AtOnce`]); the link has at most [`SchedulerLimits::loads_in_flight`]. A layer is finished when
+//! time unless set otherwise ([`AtOnce`]); the link has at most [`SchedulerLimits::loads_in_flight`]. A layer is finished when
 //! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
 //!
 //! Modules in reading order:
@@ -344,15 +344,15 @@ impl Scheduler {
         self.counts.demand_loads += 1;
         let took = self.costs.load_time(share);
         self.places.on_load_started(now + took, key, share, Purpose::Demand);
-        // An eviction is told before the load that takes its slot.
+        // An eviction is announced before the load that takes its slot.
         let load = Action::Load { key, share, place, purpose: Purpose::Demand };
         self.places.after_releases(load)
     }
 
     fn poll_guess(&mut self, now: Nanos) -> Option<Action> {
         self.idle.observe(now, self.is_link_demanded());
-        let crowded = self.places.in_flight() >= usize::from(self.limits.guesses_in_flight);
-        if crowded || !self.idle.allows_guess() {
+        let busy = self.places.in_flight() >= usize::from(self.limits.guesses_in_flight);
+        if busy || !self.idle.allows_guess() {
             return None;
         }
         if self.outlook.is_new {

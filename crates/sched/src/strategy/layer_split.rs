@@ -1,5 +1,5 @@
 //! llama.cpp's static split: the experts of some layers live in the fast tier, all others are
-//! computed at home. Nothing is loaded, unless large batches are told to be: llama.cpp copies the
+//! computed at home. Nothing is loaded, unless large batches are set to be: llama.cpp copies the
 //! experts of a layer at home to the GPU, for that batch only, when it has 32 tokens or more.
 
 use motley_trace::{ExpertGrid, ExpertKey};

@@ -36,7 +36,7 @@ fn reads_leave_no_page_behind() {
             let view = File::open(&file.path).expect("our own file");
             rustix::fs::fadvise(&view, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
             if resident_pages(&file.path) > 0 {
-                return eprintln!("passed over: this filesystem lives in the page cache");
+                return eprintln!("skipped: this filesystem lives in the page cache");
             }
             let reader = open(file.files(mode), ReaderOptions::new(backend));
             let arena = arena(600_000, 13);

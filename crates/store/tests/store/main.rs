@@ -1,4 +1,4 @@
-//! The store against real files: every backend, direct and buffered, on the filesystems at hand.
+//! The store against real files: every backend, direct and buffered, on the filesystems of this machine.
 
 mod cache;
 mod faults;

@@ -58,7 +58,7 @@ fn odd_ranges_arrive(file: &KnownFile, mode: FileMode, backend: Backend) {
 fn odd_ranges_arrive_on_every_filesystem() {
     for parent in [std::env::temp_dir().as_path(), Path::new("/dev/shm")] {
         if !parent.is_dir() {
-            eprintln!("passed over: no {}", parent.display());
+            eprintln!("skipped: no {}", parent.display());
             continue;
         }
         let file = KnownFile::inside(parent, FILE_BYTES);
@@ -74,7 +74,7 @@ fn landing_in_place_copies_nothing() {
     let file = KnownFile::new(8 << 20);
     let files = file.files(FileMode::DirectIfPossible);
     if files.alignment() == 1 {
-        return eprintln!("passed over: no direct reads here");
+        return eprintln!("skipped: no direct reads here");
     }
     let (base, stride) = (32 + 5 * 96, 786_432);
     let landing = files.landing(base, stride);

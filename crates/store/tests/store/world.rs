@@ -58,7 +58,7 @@ pub(crate) fn backends() -> Vec<Backend> {
     let files = file.files(FileMode::Buffered);
     let works = |backend: &Backend| {
         let opened = Reader::open(Arc::clone(&files), ReaderOptions::new(*backend));
-        opened.inspect_err(|error| eprintln!("passed over: {error}")).is_ok()
+        opened.inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
     };
     let working: Vec<Backend> = Backend::ALL.into_iter().filter(works).collect();
     assert!(working.contains(&Backend::Pool));

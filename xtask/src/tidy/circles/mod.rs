@@ -1,7 +1,7 @@
 //! Rule: no two files of a crate import each other in a circle, however long.
 //!
 //! An arrow runs from a file to the file that *defines* what it uses. Declaring a module or
-//! handing its names on (`pub use`) is no use; a name taken from a re-export leads to the file
+//! handing its names on (`pub use`) is not a use; a name taken from a re-export leads to the file
 //! that defines it. Code under `#[cfg(test)]` does not count; modules that `#[path]` brings are not
 //! followed.
 //!

@@ -143,7 +143,7 @@ fn experts(measured: &CalibrationFile, width: u16) -> String {
     format!("{}\n {}.\n {note}", table.trim_fmt(), threads(most))
 }
 
-/// From here on times are told in milliseconds.
+/// From here on times are written in milliseconds.
 const LONG_US: f64 = 10_000.0;
 
 fn row(cost: &ExpertCost, place: &str) -> [String; 8] {

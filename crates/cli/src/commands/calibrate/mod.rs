@@ -12,7 +12,7 @@ mod profile;
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Result<()> {
     if let Some(output) = &args.output {
-        // Told before a minute of measuring, not after it.
+        // Reported before a minute of measuring, not after it.
         ensure!(!output.exists(), "{} is there already; nothing is written over", output.display());
     }
     match (&args.model, args.text.is_empty()) {

@@ -22,7 +22,7 @@ const DECODE_TOKENS: usize = 24;
 /// How often both run, in turn: a machine's speed wanders.
 const ROUNDS: usize = 2;
 
-/// Nothing where the machine is not calibrated: costs are told beside its own.
+/// Nothing where the machine is not calibrated: costs are shown beside its own.
 pub(super) fn measure(
     global: &Global,
     args: &Calibrate,

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// Length of the bars, in characters.
 const BAR_CELLS: usize = 25;
 
-/// Everything that is told.
+/// Everything that is reported.
 #[derive(Serialize)]
 pub(super) struct SimReport {
     machine: String,
@@ -145,7 +145,7 @@ pub(super) fn render(report: &SimReport, width: u16) -> String {
         work.add_row([unit, *what, &percent(*share), &bar(*share, BAR_CELLS)]);
     }
     align_right(&mut work, &[2]);
-    format!("{}\n\n{}\n\n{}", title(report), facts(&told(report), width), work.trim_fmt())
+    format!("{}\n\n{}\n\n{}", title(report), facts(&run_facts(report), width), work.trim_fmt())
 }
 
 /// One line on what was simulated.
@@ -153,7 +153,7 @@ fn title(report: &SimReport) -> String {
     format!(" {} on {}: {}", printable(&report.model), printable(&report.machine), report.routing)
 }
 
-fn told(report: &SimReport) -> Vec<Fact> {
+fn run_facts(report: &SimReport) -> Vec<Fact> {
     let mut facts = vec![
         ("Experts", place(report)),
         (

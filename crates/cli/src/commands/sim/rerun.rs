@@ -44,9 +44,9 @@ struct Compared {
     model: String,
     prefill: Speed,
     decode: Speed,
-    /// (real, simulated) share of routed experts that were at hand.
+    /// (real, simulated) share of routed experts that were in memory when needed.
     hit_rate: (f64, f64),
-    /// What policies would have had at hand in decode with these slots, without guesses.
+    /// What policies would have had in memory in decode with these slots, without guesses.
     policies: Vec<PolicyHits>,
 }
 
@@ -105,7 +105,7 @@ impl Compared {
         let hits: Vec<String> =
             hits.map(|p| format!("{} {:.1} %", p.policy, 100.0 * p.hit_rate)).collect();
         format!(
-            " {}, with the costs measured in the run\n{}\n Experts at hand: {:.1} % real, {:.1} % simulated\n \
+            " {}, with the costs measured in the run\n{}\n Experts in memory when needed: {:.1} % real, {:.1} % simulated\n \
              In decode, without guesses: {}",
             printable(&self.model),
             speeds.trim_fmt(),

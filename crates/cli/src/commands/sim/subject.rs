@@ -1,6 +1,6 @@
 //! What is simulated: a model's shape and its routing, from flags.
 
-use crate::args::{Sim, SyntheticArgs, ToldArgs};
+use crate::args::{Sim, SyntheticArgs, WasteArgs};
 use crate::commands::trace::open;
 use anyhow::{Context, Result, bail};
 use motley_model::{ModelSpec, Role, Sizes, SpecTensor};
@@ -51,8 +51,8 @@ impl Subject {
 
 /// A whole trace from a file.
 pub(crate) fn read(path: &Path) -> Result<Trace> {
-    let told = ToldArgs { experts: None, name: None };
-    let mut source = open(path, &told)?;
+    let waste = WasteArgs { experts: None, name: None };
+    let mut source = open(path, &waste)?;
     let trace = Trace::collect(source.as_mut()).with_context(|| path.display().to_string())?;
     if trace.visits.is_empty() {
         bail!("{}: the trace has a header and no visits", path.display());

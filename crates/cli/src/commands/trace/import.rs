@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, import: &Import) -> Result<()> {
-    let mut source = open(&import.file, &import.told)?;
+    let mut source = open(&import.file, &import.waste)?;
     let visits = copy(source.as_mut(), &import.file, &import.output)?;
     let report = ImportReport { output: &import.output, visits, header: source.header() };
     if global.json {

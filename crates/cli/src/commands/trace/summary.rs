@@ -13,7 +13,7 @@ const BAR_CELLS: usize = 32;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &TraceSummary, columns: Option<u16>) -> Result<()> {
-    let mut source = open(&args.file, &args.told)?;
+    let mut source = open(&args.file, &args.waste)?;
     let mut builder = SummaryBuilder::new(source.header());
     let mut length = Length::default();
     let mut visit = Visit::default();
@@ -90,12 +90,12 @@ fn render(report: &SummaryReport, width: u16) -> String {
     format!(
         " {}\n\n{}\n\n{}",
         printable(&summary.header.model),
-        facts(&told(report), width),
+        facts(&summary_facts(report), width),
         sets.trim_fmt()
     )
 }
 
-fn told(report: &SummaryReport) -> Vec<Fact> {
+fn summary_facts(report: &SummaryReport) -> Vec<Fact> {
     let (summary, length) = (&report.summary, &report.length);
     let header = &summary.header;
     let chance = f64::from(header.k) / f64::from(header.experts);
@@ -132,7 +132,7 @@ fn told(report: &SummaryReport) -> Vec<Fact> {
             ),
         ),
         (
-            "Foreseeable",
+            "Predictable",
             format!(
                 "{} by popularity, {} by the layer before",
                 percent(summary.guessed_by_popularity),

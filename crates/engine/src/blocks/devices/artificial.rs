@@ -44,7 +44,7 @@ pub struct Driven {
     pub decode: Nanos,
     /// Passes that decoded.
     pub decoded: u64,
-    /// Of both, time in which the driver's thread slept longer than it was told: the machine's
+    /// Of both, time in which the driver's thread slept longer than asked: the machine's
     /// doing, not the executor's.
     pub late: Nanos,
     /// Routed (token, expert) pairs that were not computed exactly once, whole.
@@ -56,11 +56,11 @@ pub struct Driven {
 }
 
 /// Predictions made at each layer of one pass, nearest layer first; may be empty.
-pub type Foresee<'a> = &'a mut dyn FnMut(&[Visit]) -> Vec<Vec<Prediction>>;
+pub type PredictPass<'a> = &'a mut dyn FnMut(&[Visit]) -> Vec<Vec<Prediction>>;
 
 impl Artificial<'_> {
     /// Drives the executor through `trace`, pass by pass.
-    pub fn drive(self, trace: &Trace, foresee: Foresee<'_>) -> Result<Driven, HybridError> {
+    pub fn drive(self, trace: &Trace, predict: PredictPass<'_>) -> Result<Driven, HybridError> {
         let (costs, dense, pass_time) = (self.costs, self.dense, self.pass);
         let clock = Clock::scaled(self.scale);
         let executor = Executor::new(ExecutorParts {
@@ -78,10 +78,10 @@ impl Artificial<'_> {
         let (mut prefill, mut decode, mut decoded) = (Nanos::ZERO, Nanos::ZERO, 0);
         for pass in trace.visits.chunk_by(|a, b| a.pass == b.pass) {
             let begun = clock.now();
-            let foreseen = foresee(pass);
+            let predicted = predict(pass);
             for (at, visit) in pass.iter().enumerate() {
                 driver.sleep(dense.time(visit.tokens() as u32));
-                let predictions = foreseen.get(at).map_or(&[][..], Vec::as_slice);
+                let predictions = predicted.get(at).map_or(&[][..], Vec::as_slice);
                 driver.block(visit, predictions, &mut buffer)?;
             }
             driver.sleep(pass_time);

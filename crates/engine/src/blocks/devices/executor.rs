@@ -98,7 +98,7 @@ impl<F: FastUnit> Executor<F> {
     }
 
     /// One block: its routing, the block as the fast unit needs it, and the CPU. Returns when
-    /// every row is computed, when the CPU was told to stop, or when something failed.
+    /// every row is computed, when the CPU was asked to stop, or when something failed.
     pub fn run(
         &self,
         routing: &Routing<'_>,

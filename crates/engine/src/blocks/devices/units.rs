@@ -47,11 +47,11 @@ pub struct CopyOrder {
 pub enum Flow {
     /// It did.
     Done,
-    /// It was told to stop; the block is given up.
+    /// It was asked to stop; the block is given up.
     Cancelled,
 }
 
-/// Why a unit did not do what it was told.
+/// Why a unit did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnitFailed(pub String);

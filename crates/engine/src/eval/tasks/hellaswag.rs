@@ -1,4 +1,4 @@
-//! HellaSwag: the beginning of a scene and four endings. Text is cleaned as is usual for
+//! HellaSwag: the beginning of a scene and four endings. Text is cleaned as is common for
 //! this set: marks in brackets go, `[title]` ends a sentence.
 
 use crate::eval::question::Question;
@@ -26,7 +26,7 @@ pub(super) fn parse(line: &str) -> Result<Question, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let answer = match line.label {
         Label::Number(number) => number,
-        Label::Text(text) => text.parse().map_err(|_| format!("`{text}` is no label"))?,
+        Label::Text(text) => text.parse().map_err(|_| format!("`{text}` is not a label"))?,
     };
     if answer >= line.endings.len() {
         return Err(format!("label {answer} of {} endings", line.endings.len()));

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A way that stands still is left after this time.
+/// A way that hardly advances is left after this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What is continued.
 const PROMPT: &str = "The river rises in the hills to the north and runs past three towns";
@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
     let runtime = Runtime::start(Seam::Registered)?;
     let loaded = load(runtime, global, &bench.model, &bench.load, Outputs::Streams(1))?;
     let mut rows = vec![measure(&loaded, bench, Way { name: "alone", yields: true, one: false })?];
-    let crowd = Crowd::start(neighbours)?;
+    let busy = Neighbours::start(neighbours)?;
     let beside = [
         Way { name: "beside them, threads kept", yields: false, one: false },
         Way { name: "beside them, one thread", yields: false, one: true },
@@ -31,7 +31,7 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
     for way in beside {
         rows.push(measure(&loaded, bench, way)?);
     }
-    drop(crowd);
+    drop(busy);
     if global.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
@@ -103,11 +103,11 @@ fn measure(loaded: &Loaded, bench: &Bench, way: Way) -> Result<Row> {
 }
 
 /// Busy programs, ended when dropped.
-struct Crowd(Vec<Child>);
+struct Neighbours(Vec<Child>);
 
-impl Crowd {
+impl Neighbours {
     fn start(neighbours: u32) -> Result<Self> {
-        let mut crowd = Self(Vec::new());
+        let mut busy = Self(Vec::new());
         for _ in 0..neighbours {
             // A session of its own, as other programs have: Linux divides the cores among
             // sessions first, and niceness counts only within one.
@@ -116,13 +116,13 @@ impl Crowd {
                 .stdin(Stdio::null())
                 .spawn()
                 .context("cannot start a busy neighbour (`setsid`, `nice`, `sh` are needed)")?;
-            crowd.0.push(child);
+            busy.0.push(child);
         }
-        Ok(crowd)
+        Ok(busy)
     }
 }
 
-impl Drop for Crowd {
+impl Drop for Neighbours {
     fn drop(&mut self) {
         for child in &mut self.0 {
             let _ = child.kill();
