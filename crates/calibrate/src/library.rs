@@ -32,12 +32,7 @@ pub enum LibraryError {
     NoFolder,
     /// A file or folder cannot be used.
     #[error("{}: cannot be used", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// A file is not what it should be.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),

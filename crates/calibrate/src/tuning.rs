@@ -27,7 +27,6 @@ pub struct Tuning {
     pub motley_tuning: u32,
     /// When, as `2026-01-31T12:00:00Z`.
     pub date: String,
-    /// Program and version.
     pub program: String,
     /// The machine and model it is for.
     pub subject: Subject,
@@ -38,7 +37,6 @@ pub struct Tuning {
     /// The energy meter; absent when the heuristic (A3) decided alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meter: Option<String>,
-    /// Time it took.
     pub took_s: f64,
     /// Speed of the choice.
     pub tokens_per_s: f64,
@@ -57,7 +55,6 @@ pub struct Tuning {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// The processor.
     pub cpu: String,
     /// CPUs the process could use.
     pub cpus: u32,
@@ -71,7 +68,6 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Threads {
-    /// How many.
     pub threads: u32,
     /// CPU numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +80,6 @@ pub struct Threads {
 pub struct Candidate {
     /// Cores per cluster, biggest cluster first.
     pub cores: Vec<u32>,
-    /// Its speed.
     pub tokens_per_s: f64,
     /// Its energy, where measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -88,28 +88,13 @@ pub enum EngineError {
     Model(#[from] ModelError),
     /// The files cannot be presented as one.
     #[error("{}: {source}", path.display())]
-    Layout {
-        /// The model.
-        path: PathBuf,
-        /// Why.
-        source: LayoutError,
-    },
+    Layout { path: PathBuf, source: LayoutError },
     /// A file that was there a moment ago cannot be opened.
     #[error("{}: {source}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Open { path: PathBuf, source: std::io::Error },
     /// llama.cpp refused.
     #[error("{}: {source}", path.display())]
-    Load {
-        /// The model.
-        path: PathBuf,
-        /// Why.
-        source: LoadError,
-    },
+    Load { path: PathBuf, source: LoadError },
     /// The system gave no threads.
     #[error("cannot start {0} threads; try fewer with --threads")]
     Threads(u32),

@@ -91,7 +91,6 @@ pub enum SessionError {
         "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"
     )]
     TooLong {
-        /// Tokens wanted.
         tokens: usize,
         /// Length of the context.
         context_tokens: u32,
@@ -138,7 +137,6 @@ pub struct SessionStats {
     pub prefill_tokens: u64,
     /// Time spent on them.
     pub prefill_time: Duration,
-    /// Tokens decoded.
     pub decode_tokens: u64,
     /// Time spent on them.
     pub decode_time: Duration,

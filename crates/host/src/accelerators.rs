@@ -8,7 +8,6 @@ use crate::files;
 /// Something beside the CPU that could compute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accelerator {
-    /// What it is.
     pub kind: AcceleratorKind,
     /// Who makes it, where known (`NVIDIA`, `Qualcomm`).
     pub vendor: Option<&'static str>,

@@ -129,7 +129,6 @@ fn own_group(text: &str, version: Version) -> Option<String> {
 struct Mount {
     /// The part of the hierarchy that is mounted.
     root: String,
-    /// Where.
     point: String,
 }
 

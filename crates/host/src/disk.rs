@@ -11,7 +11,6 @@ const MAX_DEPTH: usize = 8;
 /// Where a path lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
-    /// Mount point.
     pub mount: PathBuf,
     /// `ext4`, `btrfs`, `overlay`, …
     pub filesystem: String,
@@ -21,7 +20,6 @@ pub struct Disk {
     pub model: Option<String>,
     /// What kind it is.
     pub kind: DiskKind,
-    /// Its size.
     pub size_bytes: Option<u64>,
     /// Smallest unit it reads, in bytes.
     pub block_bytes: Option<u32>,

@@ -22,7 +22,6 @@ pub struct HugePages {
     pub transparent: Option<Transparent>,
     /// Pages set aside beforehand (`vm.nr_hugepages`).
     pub reserved: u64,
-    /// Size of one.
     pub page_bytes: u64,
 }
 

@@ -7,11 +7,8 @@ use crate::{files, system};
 /// Tasks running or waiting to, averaged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadAverage {
-    /// Over one minute.
     pub one_min: f64,
-    /// Over five minutes.
     pub five_min: f64,
-    /// Over fifteen minutes.
     pub fifteen_min: f64,
 }
 

@@ -28,10 +28,7 @@ pub struct MemoryState {
 pub enum MemoryError {
     /// `/proc/meminfo` is absent or has no `MemTotal` and `MemAvailable`.
     #[error("{}: no MemTotal and MemAvailable to read", path.display())]
-    Meminfo {
-        /// The file.
-        path: PathBuf,
-    },
+    Meminfo { path: PathBuf },
 }
 
 /// Reads `/proc/meminfo` and the control groups below `root`.

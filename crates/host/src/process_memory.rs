@@ -12,9 +12,7 @@ pub struct ProcessMemory {
     pub anon_bytes: u64,
     /// Mapped file pages (a mapped model among them), which the kernel can drop.
     pub file_bytes: u64,
-    /// Shared memory.
     pub shared_bytes: u64,
-    /// Swapped out.
     pub swap_bytes: u64,
     /// Highest resident size so far, all kinds.
     pub peak_bytes: u64,

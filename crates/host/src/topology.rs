@@ -45,7 +45,6 @@ pub struct Cpu {
     pub siblings: Vec<usize>,
     /// Work per time relative to the fastest CPU at 1024.
     pub capacity: Option<u32>,
-    /// Highest frequency.
     pub max_khz: Option<u64>,
     /// CPUs that clock together with this one.
     domain: Vec<usize>,
@@ -80,7 +79,6 @@ pub struct Cache {
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// Its size.
     pub size_bytes: u64,
     /// Logical CPUs that share it.
     pub cpus: Vec<usize>,
@@ -89,11 +87,9 @@ pub struct Cache {
 /// Memory near some CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its number.
     pub id: usize,
     /// CPUs near it; none where a node is memory only.
     pub cpus: Vec<usize>,
-    /// Its size.
     pub total_bytes: u64,
     /// Relative access cost to every node, itself 10.
     pub distances: Vec<u32>,

@@ -16,7 +16,6 @@ pub enum MachineError {
     /// The file could not be opened or read.
     #[error("cannot read machine file {}: {source}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -26,7 +25,6 @@ pub enum MachineError {
     TooLong {
         /// File or name.
         origin: String,
-        /// Its length.
         bytes: usize,
     },
     /// Not TOML, an unknown field, or a field of the wrong type.
@@ -52,7 +50,6 @@ pub enum MachineError {
         origin: String,
         /// Which device, link or cluster.
         item: String,
-        /// Which field of it.
         field: &'static str,
         /// What the file says.
         value: f64,
@@ -64,7 +61,6 @@ pub enum MachineError {
     Duplicate {
         /// File or name.
         origin: String,
-        /// The name.
         name: String,
     },
     /// A link, cluster or shared memory refers to nothing.
@@ -74,9 +70,7 @@ pub enum MachineError {
         origin: String,
         /// Which link, cluster or device.
         item: String,
-        /// Which field of it.
         field: &'static str,
-        /// The name used.
         name: String,
         /// The names there are.
         known: String,

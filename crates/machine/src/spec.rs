@@ -153,9 +153,7 @@ pub struct CoreCluster {
     pub device: String,
     /// What the cluster is for.
     pub role: CoreRole,
-    /// Number of cores.
     pub cores: u32,
-    /// Highest frequency.
     pub max_ghz: f64,
     /// `a_i` of A3: scale of the cluster's power over frequency squared, relative to the biggest.
     #[serde(default = "unit_scale")]

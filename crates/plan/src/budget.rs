@@ -31,7 +31,6 @@ pub struct Budget {
     pub kv_bytes: u64,
     /// Activations and logits of one chunk.
     pub compute_bytes: u64,
-    /// The process itself.
     pub process_bytes: u64,
     /// One expert's slots, rounding included.
     pub slot_bytes: u64,
@@ -47,9 +46,7 @@ pub struct Budget {
     (needed_bytes >> 20) + 1
 )]
 pub struct TooLittleMemory {
-    /// What was given.
     pub given_bytes: u64,
-    /// What is needed.
     pub needed_bytes: u64,
 }
 
@@ -140,11 +137,9 @@ pub enum BudgetReason {
 /// A budget nobody asked for, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultBudget {
-    /// The budget.
     pub bytes: u64,
     /// What it was cut from.
     pub ceiling_bytes: u64,
-    /// What bound it.
     pub reason: BudgetReason,
 }
 

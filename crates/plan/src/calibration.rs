@@ -95,7 +95,6 @@ pub struct PathRate {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoresRate {
-    /// How many.
     pub cores: u32,
     /// Rate of all together.
     pub gb_per_s: f64,
@@ -113,9 +112,7 @@ impl PathRate {
 pub struct Matrices {
     /// Stored size.
     pub bytes: f64,
-    /// Number of weights.
     pub weights: f64,
-    /// Element type.
     pub ty: GgmlType,
 }
 
@@ -182,7 +179,6 @@ impl UnitRates {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("machine {machine} describes no CPU")]
 pub struct NoCpu {
-    /// The machine.
     pub machine: String,
 }
 

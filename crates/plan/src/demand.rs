@@ -32,9 +32,7 @@ pub struct Demand {
     pub dense_weights: f64,
     /// Bytes of the output matrix, which one token of a pass needs.
     pub head_bytes: f64,
-    /// Its weights.
     pub head_weights: f64,
-    /// Its element type.
     pub head_type: GgmlType,
     /// Most frequent element type outside the experts.
     pub dense_type: GgmlType,

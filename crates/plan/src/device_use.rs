@@ -12,17 +12,11 @@ pub enum DeviceUse {
     /// All of it: the experts too are llama.cpp's, and Motley steps aside.
     Everything,
     /// Dense weights and KV cache, and experts in what is left: this much when all else is in.
-    DenseAndExperts {
-        /// Memory for experts.
-        expert_bytes: u64,
-    },
+    DenseAndExperts { expert_bytes: u64 },
     /// Dense weights and KV cache; the experts are on disk and pass through the CPU's memory.
     Dense,
     /// Experts only, since the rest does not fit.
-    Experts {
-        /// Memory for experts.
-        expert_bytes: u64,
-    },
+    Experts { expert_bytes: u64 },
     /// Not one layer's choice of experts would fit.
     Nothing,
 }

@@ -16,10 +16,7 @@ const MAX_THREADS: u32 = 512;
 pub enum PlanError {
     /// Longer than [`MAX_TEXT_BYTES`].
     #[error("{bytes} bytes is too long for a plan (limit {MAX_TEXT_BYTES})")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
     /// Not the JSON expected.
     #[error("not a plan: {0}")]
     Json(#[from] serde_json::Error),
@@ -27,10 +24,7 @@ pub enum PlanError {
     #[error(
         "plan version {found} is not {FORMAT_VERSION}; write it again with `motley plan --json`"
     )]
-    Version {
-        /// The version named.
-        found: u32,
-    },
+    Version { found: u32 },
     /// A number that cannot be.
     #[error("field `{field}` does not fit the rest of the plan")]
     Value {

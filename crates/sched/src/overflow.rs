@@ -7,7 +7,6 @@ pub struct Pair {
     pub token: u32,
     /// Which of the token's k choices.
     pub slot: u8,
-    /// The expert.
     pub expert: u16,
     /// What counts when something has to go: router weight, or the norm of the attention output.
     pub saliency: f32,

@@ -21,7 +21,6 @@ pub enum RegimeError {
     /// A device the regime needs is not described.
     #[error("machine {machine} has no {kind:?} device")]
     NoDevice {
-        /// The machine.
         machine: String,
         /// What it lacks.
         kind: DeviceKind,
@@ -29,7 +28,6 @@ pub enum RegimeError {
     /// A link the regime needs is not described.
     #[error("machine {machine} has no link from {from} to {to}")]
     NoLink {
-        /// The machine.
         machine: String,
         /// Device the bytes are on.
         from: String,

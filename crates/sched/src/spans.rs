@@ -15,11 +15,8 @@ pub const MAX_SPANS: usize = 1 << 20;
 /// Something that took time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// What it was.
     pub kind: SpanKind,
-    /// When it began.
     pub begins: Nanos,
-    /// When it ended.
     pub ends: Nanos,
 }
 
@@ -27,22 +24,12 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     /// Attention and the like, before a layer's experts.
-    Dense {
-        /// The layer.
-        layer: u16,
-    },
+    Dense { layer: u16 },
     /// A transfer.
-    Load {
-        /// The expert.
-        key: ExpertKey,
-        /// Demanded or guessed.
-        purpose: Purpose,
-    },
+    Load { key: ExpertKey, purpose: Purpose },
     /// A computation.
     Compute {
-        /// The expert.
         key: ExpertKey,
-        /// Where.
         unit: Unit,
         /// For how many tokens.
         tokens: u32,
@@ -128,9 +115,7 @@ fn row_names(spans: &Spans, rows: &RowNames<'_>, process: usize) -> Vec<Value> {
 pub struct RowNames<'a> {
     /// Everything between blocks.
     pub dense: &'a str,
-    /// The fast unit.
     pub fast: &'a str,
-    /// The link.
     pub link: &'a str,
     /// The home units; several are numbered.
     pub home: &'a str,

@@ -67,7 +67,6 @@ pub enum Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Homes {
-    /// How many units.
     pub units: u16,
     /// How experts lie on them.
     pub layout: Layout,
@@ -169,15 +168,12 @@ impl WorkItem {
 /// One routed layer as a strategy sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerWork<'a> {
-    /// The layer.
     pub layer: u16,
-    /// Prefill or decode.
     pub phase: Phase,
     /// Tokens in the pass.
     pub tokens: u32,
     /// The experts needed, each once.
     pub items: &'a [WorkItem],
-    /// What things cost.
     pub costs: &'a Costs,
     /// How long the link is still busy with an earlier load.
     pub link_free_in: Nanos,

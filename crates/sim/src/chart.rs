@@ -15,7 +15,6 @@ const PANEL_PX: (u32, u32) = (440, 340);
 /// One panel.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Above the panel.
     pub title: String,
     /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
@@ -25,7 +24,6 @@ pub struct Panel {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the chart could not be drawn: {reason}")]
 pub struct ChartError {
-    /// What it said.
     pub reason: String,
 }
 

@@ -17,7 +17,6 @@ pub const SHARES: [f64; 14] =
 /// One policy's decode hit rates over cache sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
-    /// The policy.
     pub policy: String,
     /// (share of experts with slots, decode hit rate on the second half).
     pub points: Vec<(f64, f64)>,

@@ -27,14 +27,7 @@ pub enum DriveError {
     Lost(#[from] LoadLost),
     /// The scheduler waits for nothing and is not done: a strategy's bug.
     #[error("deadlock in layer {layer} of pass {pass} at {now}: a bug, please report")]
-    Deadlock {
-        /// The pass.
-        pass: u64,
-        /// The layer.
-        layer: u16,
-        /// When.
-        now: Nanos,
-    },
+    Deadlock { pass: u64, layer: u16, now: Nanos },
 }
 
 /// Something that will have ended.

@@ -97,7 +97,6 @@ fn lru_hits(trace: &Trace, share: f64) -> f64 {
 /// The parameters found, and both sides' statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// Parameters for [`Synth`].
     pub params: SynthParams,
     /// Statistics of the recorded trace.
     pub recorded: Statistics,

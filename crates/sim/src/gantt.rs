@@ -11,24 +11,15 @@ use plotters::prelude::*;
 pub enum GanttError {
     /// Nothing was recorded in the window.
     #[error("nothing ran between {from} and {to}")]
-    Empty {
-        /// Its beginning.
-        from: Nanos,
-        /// Its end.
-        to: Nanos,
-    },
+    Empty { from: Nanos, to: Nanos },
     /// The drawing library refused.
     #[error("the picture could not be drawn: {reason}")]
-    Drawing {
-        /// What it said.
-        reason: String,
-    },
+    Drawing { reason: String },
 }
 
 /// What to draw.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
-    /// Above the picture.
     pub title: &'a str,
     /// Beginning of the stretch.
     pub from: Nanos,

@@ -42,9 +42,7 @@ const BLEND_RATES: [f32; 3] = [0.01, 0.02, 0.05];
 pub struct HoldOut {
     /// Share of experts that have slots.
     pub share: f64,
-    /// LRU.
     pub lru: HeldOutHits,
-    /// LFU.
     pub lfu: HeldOutHits,
     /// LFRU with the half-life best on the first half.
     pub lfru: HeldOutHits,
@@ -56,7 +54,6 @@ pub struct HoldOut {
     pub popularity: HeldOutHits,
     /// Blend with the rate best on the first half.
     pub blend: HeldOutHits,
-    /// Belady's bound.
     pub belady: HeldOutHits,
 }
 

@@ -10,9 +10,7 @@ use motley_trace::Phase;
 pub struct Outcome {
     /// From the first pass to the end of the last.
     pub wall: Nanos,
-    /// Prefill passes.
     pub prefill: PhaseOutcome,
-    /// Decode passes.
     pub decode: PhaseOutcome,
     /// What the scheduler counted.
     pub counts: Counts,
@@ -31,11 +29,8 @@ pub struct Outcome {
 /// Sums over the passes of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PhaseOutcome {
-    /// Passes.
     pub passes: u64,
-    /// Tokens in them.
     pub tokens: u64,
-    /// Their time.
     pub time: Nanos,
 }
 

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 /// Hits among needed experts, counted once per visit and distinct expert.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HitCount {
-    /// Experts needed.
     pub needed: u64,
     /// Of these resident when their visit began.
     pub hits: u64,
@@ -34,9 +33,7 @@ impl HitCount {
 /// What a replay counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayCounts {
-    /// Prefill visits.
     pub prefill: HitCount,
-    /// Decode visits.
     pub decode: HitCount,
 }
 

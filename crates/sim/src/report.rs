@@ -25,7 +25,6 @@ const LAYOUTS: [(Layout, &str, &str); 2] = [
 /// What the report is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'a> {
-    /// Recorded traces.
     pub traces: &'a [Trace],
     /// Decode tokens of each synthetic trace.
     pub synthetic_tokens: u32,
@@ -49,7 +48,6 @@ pub enum ReportError {
     /// A trace cannot be imitated.
     #[error("trace of {model}: {problem}")]
     Fit {
-        /// The trace's model.
         model: String,
         /// What is wrong with its header.
         problem: Problem,

@@ -67,7 +67,6 @@ pub struct Rerun {
 pub struct PhaseCosts {
     /// One expert on the CPU.
     pub expert: ComputeCost,
-    /// The disk.
     pub disk: TransferCost,
     /// Everything else.
     pub dense: DenseCost,
@@ -127,7 +126,6 @@ impl Rerun {
 pub struct PolicyHits {
     /// Its name; `belady` is the bound no policy passes.
     pub policy: String,
-    /// The share.
     pub hit_rate: f64,
 }
 

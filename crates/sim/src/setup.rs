@@ -45,7 +45,6 @@ pub enum CacheSize {
 pub struct Choices<'a> {
     pub machine: &'a Machine,
     pub model: &'a ModelShape,
-    /// Who computes.
     pub strategy: Option<StrategyChoice>,
     /// What stays.
     pub policy: Option<PolicyChoice>,

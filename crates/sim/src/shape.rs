@@ -13,7 +13,6 @@ pub const DEFAULT_BITS: f64 = 4.5;
 /// A model as the simulator sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelShape {
-    /// Its name.
     pub name: String,
     /// Layers with routed experts.
     pub layers: u16,
@@ -32,7 +31,6 @@ pub struct ModelShape {
 /// Weights that every token reads.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Dense {
-    /// How many weights.
     pub weights: f64,
     /// Their stored size.
     pub bytes: f64,
@@ -103,7 +101,6 @@ pub fn ready_names() -> impl Iterator<Item = &'static str> {
     ready_names().collect::<Vec<_>>().join(", ")
 )]
 pub struct UnknownShape {
-    /// The name given.
     pub name: String,
 }
 

@@ -34,7 +34,6 @@ pub const CHUNK_TOKENS: u32 = 512;
 pub struct SynthParams {
     /// Name for the header.
     pub model: String,
-    /// Layers.
     pub layers: u16,
     /// Experts per layer.
     pub experts: u16,

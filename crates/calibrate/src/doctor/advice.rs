@@ -31,7 +31,6 @@ pub struct Line {
     pub topic: &'static str,
     /// How good it is.
     pub state: State,
-    /// What was found.
     pub found: String,
     /// What can be done, where something can.
     pub advice: Option<String>,

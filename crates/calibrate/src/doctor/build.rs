@@ -26,7 +26,6 @@ pub struct UsableGpu {
     pub description: String,
     /// Memory that is free.
     pub free_bytes: u64,
-    /// Its memory.
     pub total_bytes: u64,
 }
 

@@ -18,7 +18,6 @@ pub struct Facts {
     pub cpu: Option<String>,
     /// Whether a hypervisor is below.
     pub is_virtual: bool,
-    /// Sockets.
     pub sockets: usize,
     /// Cores without their siblings.
     pub cores: usize,
@@ -28,7 +27,6 @@ pub struct Facts {
     pub clusters: Vec<Cluster>,
     /// All caches of a level together: (level, bytes), data and unified.
     pub caches_bytes: Vec<(u32, u64)>,
-    /// Memory nodes.
     pub memory_nodes: usize,
     /// Tasks running or waiting, averaged over a minute.
     pub load_one_min: Option<f64>,
@@ -48,7 +46,6 @@ pub struct Facts {
     pub npus: Vec<Shown>,
     /// Battery charge in percent while it is emptied; `None` on mains power.
     pub on_battery_percent: Option<u32>,
-    /// The energy meter.
     pub meter: Meter,
     /// Names of the energy meters of GPUs.
     pub gpu_meters: Vec<String>,
@@ -87,7 +84,6 @@ pub struct Calibrated {
 pub struct Cluster {
     /// What the core is called, where known.
     pub name: Option<String>,
-    /// Number of cores.
     pub cores: usize,
     /// `prime`, `performance` or `efficiency`.
     pub role: motley_machine::CoreRole,
@@ -128,9 +124,7 @@ pub struct Disk {
 /// An accelerator the kernel shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// Who makes it.
     pub vendor: Option<&'static str>,
-    /// Kernel driver.
     pub driver: Option<String>,
     /// How it is shown.
     pub node: String,

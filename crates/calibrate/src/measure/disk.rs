@@ -38,22 +38,13 @@ pub enum DiskError {
     Memory(#[from] ArenaError),
     /// No file could be written in the folder.
     #[error("{}: no file of {PROBE_FILE_BYTES} bytes can be written there", path.display())]
-    Make {
-        /// The folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
+    Make { path: PathBuf, source: std::io::Error },
     /// Smaller than the largest probing read.
     #[error("{}: too small to measure a disk with", path.display())]
-    Small {
-        /// The file.
-        path: PathBuf,
-    },
+    Small { path: PathBuf },
     /// Reads failed, so that too few times are left.
     #[error("{}: too few reads succeeded", path.display())]
     Fit {
-        /// The file.
         path: PathBuf,
         /// Why they cannot be fitted.
         source: FitError,

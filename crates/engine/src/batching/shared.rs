@@ -50,13 +50,11 @@ impl Default for BatchOptions {
 pub struct BatchFigures {
     /// Where the planner stands.
     pub planner: batch::Figures,
-    /// Steps computed.
     pub steps: u64,
     /// Prompt tokens computed.
     pub prompt_tokens: u64,
     /// Tokens sampled.
     pub answer_tokens: u64,
-    /// Requests answered.
     pub answered: u64,
     /// Requests whose client went away.
     pub cancelled: u64,
@@ -64,11 +62,9 @@ pub struct BatchFigures {
     pub failed: u64,
     /// Of them steps in which streams decoded and no prompt was computed.
     pub decode_steps: u64,
-    /// Time spent computing.
     pub busy: Duration,
     /// Of it in steps that only decoded.
     pub decode_busy: Duration,
-    /// The longest step.
     pub longest_step: Duration,
     /// What went through the seam.
     pub seam: SeamCounts,

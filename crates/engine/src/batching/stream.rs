@@ -61,7 +61,6 @@ pub struct SaidToken {
 /// A token that could have been said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Token id.
     pub token: i32,
     /// Its bytes, not always whole UTF-8.
     pub bytes: Vec<u8>,
@@ -81,13 +80,10 @@ pub enum Reason {
 /// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// Why.
     pub reason: Reason,
-    /// Tokens of the prompt.
     pub prompt_tokens: usize,
     /// Those of them that were computed for others before.
     pub reused_tokens: usize,
-    /// Tokens of the answer.
     pub answer_tokens: usize,
 }
 

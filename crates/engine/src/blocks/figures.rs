@@ -34,7 +34,6 @@ pub struct StreamFigures {
 pub(crate) struct BlockTimes {
     /// All of it.
     pub(crate) block: Duration,
-    /// Computing.
     pub(crate) compute: Duration,
     /// Waiting for the disk with nothing to compute.
     pub(crate) stall: Duration,

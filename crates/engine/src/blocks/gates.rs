@@ -14,11 +14,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("{}: reading {tensor} failed", path.display())]
 pub struct GatesError {
-    /// The file.
     pub path: PathBuf,
-    /// The tensor.
     pub tensor: String,
-    /// Why.
     pub source: io::Error,
 }
 

@@ -12,38 +12,23 @@ pub enum EvalError {
     Session(#[from] SessionError),
     /// A file of text or questions cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file is larger than anything an evaluation needs.
     #[error("{}: {bytes} bytes, more than the {limit_bytes} an evaluation reads", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// The limit.
-        limit_bytes: u64,
-    },
+    TooLarge { path: PathBuf, bytes: u64, limit_bytes: u64 },
     /// A line is not a question of its task.
     #[error("{}:{line}: not a {task} question: {reason}", path.display())]
     Question {
-        /// The file.
         path: PathBuf,
         /// Line number from 1.
         line: usize,
         /// The task whose format was expected.
         task: Task,
-        /// What is wrong.
         reason: String,
     },
     /// Too little text for one window, or no question to ask.
     #[error("{}: nothing to evaluate: {have} where at least {least} are needed", path.display())]
     TooLittle {
-        /// The file.
         path: PathBuf,
         /// Tokens or questions there are.
         have: usize,

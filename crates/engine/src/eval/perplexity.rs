@@ -64,7 +64,6 @@ impl Windows {
 /// Perplexity of a text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Perplexity {
-    /// Tokens scored.
     pub tokens: usize,
     /// Mean negative log-likelihood in nats per token, over windows.
     pub nll: Interval,

@@ -9,11 +9,8 @@ const Z: f64 = 1.959_963_984_540_054;
 /// An estimate and where the truth lies with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// The estimate.
     pub value: f64,
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct ChatMessage {
     /// `system`, `user`, `assistant`, …
     pub role: String,
-    /// What was said.
     pub content: String,
 }
 

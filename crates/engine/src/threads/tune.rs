@@ -24,7 +24,6 @@ const CONTENDED_SHARE: f64 = 0.3;
 /// What tuning found.
 #[derive(Debug, Clone)]
 pub struct Tuned {
-    /// The search's end.
     pub selection: Selection,
     /// Every choice that was measured, in order; the search compares only some in the end.
     pub measured: Vec<(CoreSet, Measurement)>,
@@ -34,7 +33,6 @@ pub struct Tuned {
     pub meter: Option<String>,
     /// Whether other work was on the cores.
     pub contended: bool,
-    /// Time it took.
     pub took_s: f64,
 }
 

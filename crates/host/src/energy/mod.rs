@@ -63,7 +63,6 @@ pub struct Energy {
     pub joules: f64,
     /// Time between them.
     pub seconds: f64,
-    /// Readings taken.
     pub readings: u32,
 }
 

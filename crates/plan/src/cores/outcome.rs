@@ -31,9 +31,7 @@ impl Measurement {
 /// One measured choice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
-    /// The cores.
     pub set: CoreSet,
-    /// What was measured.
     pub measured: Measurement,
     /// `h(I)` (A3) in watts.
     pub heuristic_w: f64,

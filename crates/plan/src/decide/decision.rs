@@ -49,9 +49,7 @@ pub struct Decision {
     pub expert_costs: Option<Costs>,
     /// Weights in the file's order: equal to the last bit whatever the placement (M5).
     pub exact: bool,
-    /// Expected prefill.
     pub prefill: Prediction,
-    /// Expected decode.
     pub decode: Prediction,
     pub why: Why,
     /// What was taken for granted.

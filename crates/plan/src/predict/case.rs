@@ -11,11 +11,8 @@ use crate::placement::Placement;
 /// What is predicted.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// The model.
     pub demand: &'a Demand,
-    /// The machine's costs.
     pub calibration: &'a Calibration,
-    /// What is where.
     pub placement: &'a Placement,
     /// The model's routing, where known.
     pub profile: Option<&'a Profile>,

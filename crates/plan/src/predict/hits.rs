@@ -18,7 +18,6 @@ pub const MISS_EXPONENT: f64 = 4.0;
 pub struct Whereabouts {
     /// On a GPU with memory of its own.
     pub on_gpu: f64,
-    /// On disk only.
     pub on_disk: f64,
 }
 

@@ -33,7 +33,6 @@ pub use term::{Resource, Term, Work};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prediction {
-    /// Speed.
     pub tokens_per_s: f64,
     /// Tokens of one pass.
     pub tokens: u32,

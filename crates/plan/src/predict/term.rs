@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Term {
     /// What the time is for.
     pub what: Work,
-    /// How much.
     pub seconds: f64,
-    /// What limits it.
     pub bound_by: Resource,
 }
 

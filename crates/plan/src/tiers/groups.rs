@@ -14,7 +14,6 @@ pub const MAX_GRAPH_BYTES: u64 = 1_200_000_000;
 pub struct GroupRule {
     /// Weights of one expert inside a graph.
     pub expert_bytes: u64,
-    /// Largest graph.
     pub max_graph_bytes: u64,
     /// Most experts in one graph.
     pub max_experts: usize,

@@ -27,9 +27,7 @@ pub enum Home {
 /// A group, its home and what a chunk costs there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// The experts.
     pub group: Group,
-    /// Where they run.
     pub home: Home,
     /// Expected time of a chunk there.
     pub us: f64,

@@ -78,16 +78,12 @@ pub struct Prompt {
 pub enum Refused {
     /// As many wait already as may.
     #[error("{waiting} requests are waiting already")]
-    QueueFull {
-        /// How many wait.
-        waiting: usize,
-    },
+    QueueFull { waiting: usize },
     /// Prompt and one answer token are longer than a sequence may get.
     #[error("{tokens} tokens do not fit into {longest}")]
     TooLong {
         /// Tokens of the prompt.
         tokens: usize,
-        /// Longest sequence.
         longest: u32,
     },
     /// There is nothing to compute.
@@ -99,22 +95,17 @@ pub enum Refused {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Forget all of a sequence.
-    Drop {
-        /// Sequence.
-        sequence: u16,
-    },
+    Drop { sequence: u16 },
     /// The first `tokens` tokens of `from` belong to the empty `to` as well.
     Copy {
         /// Sequence that has them.
         from: u16,
         /// Sequence that gets them.
         to: u16,
-        /// How many.
         tokens: u32,
     },
     /// Forget all of a sequence but its first `tokens` tokens.
     Cut {
-        /// Sequence.
         sequence: u16,
         /// How many stay.
         tokens: u32,
@@ -124,13 +115,11 @@ pub enum Change {
 /// One sequence's share of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepPart {
-    /// Whose.
     pub request: RequestId,
     /// Sequence it runs in.
     pub sequence: u16,
     /// Position of its first token.
     pub first: u32,
-    /// How many tokens.
     pub tokens: u32,
     /// Whether a token is sampled after its last: the sequence has none left.
     pub samples: bool,

@@ -45,7 +45,6 @@ pub struct Figures {
     pub kept: usize,
     /// Cells taken, shared ones once.
     pub cells_used: u32,
-    /// All cells.
     pub cells: u32,
     /// Prompt tokens that were computed for another request already.
     pub reused_tokens: u64,

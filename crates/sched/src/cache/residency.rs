@@ -95,20 +95,13 @@ pub struct Admitted {
 pub enum AdmitError {
     /// It has one; take a lease instead.
     #[error("expert {key} is resident already")]
-    Resident {
-        /// The expert.
-        key: ExpertKey,
-    },
+    Resident { key: ExpertKey },
     /// Every slot of its pool is leased, or the pool has none.
     #[error("no slot for expert {key}: all slots of its pool are leased")]
-    Leased {
-        /// The expert.
-        key: ExpertKey,
-    },
+    Leased { key: ExpertKey },
     /// The policy would rather keep the victim.
     #[error("expert {key} is ranked below the resident {victim} it would replace")]
     Declined {
-        /// The expert.
         key: ExpertKey,
         /// The resident that stays.
         victim: ExpertKey,

@@ -66,11 +66,9 @@ pub struct PrefetchView<'a> {
     pub layer: u16,
     /// Layers of the model.
     pub layers: u16,
-    /// Prefill or decode.
     pub phase: Phase,
     /// Predictions for the coming layers, nearest first; empty when nobody makes any.
     pub predictions: &'a [Prediction],
-    /// What things cost.
     pub costs: &'a Costs,
     /// Whether an expert is in the fast tier or on its way.
     pub is_near: &'a dyn Fn(ExpertKey) -> bool,

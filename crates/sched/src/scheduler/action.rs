@@ -126,22 +126,17 @@ pub enum Purpose {
 pub enum Action {
     /// Bring (a part of) an expert to a place in the fast tier.
     Load {
-        /// The expert.
         key: ExpertKey,
         /// The part of it.
         share: Share,
-        /// Where to.
         place: Place,
-        /// Demanded or guessed.
         purpose: Purpose,
     },
     /// Compute (a part of) an expert for the tokens routed to it.
     Compute {
-        /// The expert.
         key: ExpertKey,
         /// The part of it.
         share: Share,
-        /// Who computes.
         unit: Unit,
         /// Where its bytes are; `None` on a home unit, which has them.
         place: Option<Place>,
@@ -156,12 +151,10 @@ pub enum Action {
         key: ExpertKey,
         /// Its staging buffer so far, free afterwards.
         staging: u16,
-        /// The slot.
         slot: SlotId,
     },
     /// The expert's bytes at this place are no longer needed.
     Release {
-        /// The expert.
         key: ExpertKey,
         /// Where it was.
         place: Place,
@@ -173,7 +166,6 @@ pub enum Action {
 pub struct Routing<'a> {
     /// Layer, tokens, experts, loads and scores.
     pub routed: Routed<'a>,
-    /// Prefill or decode.
     pub phase: Phase,
     /// Loads expected of the coming layers; may be empty.
     pub predictions: &'a [Prediction],
@@ -183,7 +175,6 @@ pub struct Routing<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expert {key} could not be loaded in {attempts} attempts and cannot be computed in place")]
 pub struct LoadLost {
-    /// The expert.
     pub key: ExpertKey,
     /// How often it was tried.
     pub attempts: u16,

@@ -42,15 +42,12 @@ use places::{Arrival, Places};
 
 /// What a scheduler is made of.
 pub struct SchedulerParts {
-    /// What things cost.
     pub costs: Costs,
     /// Slots, leases and the replacement policy.
     pub cache: ExpertCache,
-    /// Who computes.
     pub strategy: Box<dyn Strategy>,
     /// What to fetch early.
     pub prefetcher: Box<dyn Prefetcher>,
-    /// Limits.
     pub limits: SchedulerLimits,
 }
 

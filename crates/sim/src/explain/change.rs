@@ -29,7 +29,6 @@ pub enum Change {
     },
     /// Another number of cores.
     Cores {
-        /// Threads.
         threads: u32,
         /// Speed of computing over the run's.
         factor: f64,
@@ -52,7 +51,6 @@ pub enum Change {
         like: &'static str,
         /// The GPU's memory.
         memory_gib: f64,
-        /// Experts it holds.
         experts: u32,
         /// Whether RAM for all experts is needed too: the run's, with the GPU's, is too little.
         more_ram: bool,

@@ -88,13 +88,11 @@ impl Bottleneck {
 /// One phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseParts {
-    /// Tokens computed.
     pub tokens: u64,
     /// All its time, sampling included.
     pub time_s: f64,
     /// Its parts in the order of [`TimePart::ALL`]; they add up to `time_s`.
     pub parts: Vec<(TimePart, f64)>,
-    /// What bound it.
     pub bound: Bottleneck,
     /// Rate at which weights of experts were read from memory, where it is known how many.
     pub memory_gb_per_s: Option<f64>,

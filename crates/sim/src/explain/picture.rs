@@ -18,7 +18,6 @@ const LITTLE: (f64, f64) = (0.9, 1.5);
 /// What to draw.
 #[derive(Debug, Clone)]
 pub struct Picture<'a> {
-    /// Above the picture.
     pub title: &'a str,
     /// Phases by name.
     pub phases: Vec<(&'a str, &'a PhaseParts)>,

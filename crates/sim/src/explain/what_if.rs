@@ -22,7 +22,6 @@ const DISK_FACTOR: f64 = 2.0;
 /// What a change would have given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answer {
-    /// The change.
     pub change: Change,
     /// Expected speed of the prompt.
     pub prefill_tokens_per_s: f64,
@@ -41,7 +40,6 @@ pub struct WhatIf {
     pub prefill_error: Option<f64>,
     /// The same of single tokens.
     pub decode_error: Option<f64>,
-    /// The answers.
     pub answers: Vec<Answer>,
 }
 

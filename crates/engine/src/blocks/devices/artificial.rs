@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 /// What a drive is made of.
 pub struct Artificial<'a> {
-    /// Who decides.
     pub scheduler: Scheduler,
     /// Staging buffers, as its limits have them.
     pub staging_slots: u16,
@@ -51,7 +50,6 @@ pub struct Driven {
     pub wrong_pairs: u64,
     /// The executor's own sums.
     pub figures: HybridFigures,
-    /// What ran when.
     pub spans: Spans,
 }
 

@@ -101,7 +101,6 @@ impl Link for DeviceLink {
 pub struct CpuHome<'a, 'g> {
     /// The block; rows the device computes are left alone.
     pub block: &'a mut ExpertBlock<'g>,
-    /// The CPU.
     pub cpu: &'a mut CpuUnit,
 }
 

@@ -14,7 +14,6 @@ use std::path::PathBuf;
 /// A device and what it may give.
 #[derive(Debug, Clone)]
 pub struct DeviceRoom {
-    /// The device.
     pub device: GpuDevice,
     /// Its memory for experts; `None` takes what is left when the first block comes, after
     /// llama.cpp's dense layers and KV cache.

@@ -17,15 +17,12 @@ use std::thread::JoinHandle;
 
 /// What an executor is made of.
 pub struct ExecutorParts<F, L> {
-    /// Who decides.
     pub scheduler: Scheduler,
     /// Staging buffers, as the scheduler's limits have them.
     pub staging_slots: u16,
-    /// The device.
     pub fast: F,
     /// The link to it.
     pub link: L,
-    /// The scheduler's time.
     pub clock: Clock,
     /// Whether what ran when is recorded.
     pub records: bool,

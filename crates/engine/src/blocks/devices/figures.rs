@@ -8,7 +8,6 @@ use motley_sched::scheduler::Counts;
 /// Sums since the beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HybridFigures {
-    /// Blocks.
     pub blocks: u64,
     /// (token, expert) pairs routed; each is computed once, or its block was given up.
     pub routed_pairs: u64,
@@ -42,12 +41,7 @@ pub struct HybridFigures {
 pub enum HybridError {
     /// A unit failed while it computed; its rows are not to be had.
     #[error("{unit} failed: {reason}")]
-    Unit {
-        /// Which.
-        unit: &'static str,
-        /// What it said.
-        reason: UnitFailed,
-    },
+    Unit { unit: &'static str, reason: UnitFailed },
     /// An expert could not be brought over, and nobody can compute it where it is.
     #[error(transparent)]
     Lost(#[from] LoadLost),
@@ -56,8 +50,5 @@ pub enum HybridError {
     ThreadEnded(&'static str),
     /// The scheduler waits for nothing and is not done: a strategy's defect.
     #[error("deadlock in layer {layer}: a bug, please report")]
-    Deadlock {
-        /// The layer.
-        layer: u16,
-    },
+    Deadlock { layer: u16 },
 }

@@ -79,9 +79,7 @@ pub struct HybridReport {
     pub cache_slots: u32,
     /// Blocks the device could not take, and why the last.
     pub refused: u64,
-    /// Why.
     pub refused_reason: Option<String>,
-    /// Sums.
     pub figures: HybridFigures,
 }
 

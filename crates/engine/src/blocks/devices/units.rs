@@ -6,7 +6,6 @@ use motley_trace::ExpertKey;
 /// One expert for the fast unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FastOrder {
-    /// The expert.
     pub key: ExpertKey,
     /// The part of it.
     pub share: Share,
@@ -19,7 +18,6 @@ pub struct FastOrder {
 /// One expert for the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HomeOrder {
-    /// The expert.
     pub key: ExpertKey,
     /// The part of it.
     pub share: Share,
@@ -32,13 +30,11 @@ pub struct HomeOrder {
 /// One expert for the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyOrder {
-    /// The expert.
     pub key: ExpertKey,
     /// The part of it.
     pub share: Share,
     /// The buffer it goes to.
     pub buffer: u32,
-    /// Demanded or guessed.
     pub purpose: Purpose,
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 /// Figures of all sessions of an engine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NpuFigures {
-    /// By layer.
     pub layers: BTreeMap<u32, LayerFigures>,
     /// Layers that run on the CPU, and why.
     pub refused: BTreeMap<u32, String>,
@@ -24,11 +23,9 @@ pub struct LayerFigures {
     pub device: u64,
     /// Pairs of its experts that were past capacity and went to the CPU.
     pub spilled: u64,
-    /// Pairs dropped.
     pub pruned: u64,
     /// Rows of zeros it computed.
     pub padding: u64,
-    /// Graphs launched.
     pub launches: u64,
     /// Pairs of prompts in blocks too small for the device, the CPU's as a whole.
     pub left: u64,

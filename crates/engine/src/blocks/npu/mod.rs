@@ -49,21 +49,14 @@ pub enum NpuError {
     Profile {
         /// Experts per layer of the profile.
         found: u32,
-        /// Its layers.
         found_layers: u32,
         /// Experts per layer of the model.
         experts: u32,
-        /// Its layers.
         layers: u32,
     },
     /// The folder for compiled graphs cannot be made.
     #[error("{}: {source}", path.display())]
-    Cache {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Cache { path: PathBuf, source: std::io::Error },
     /// Pruning goes by router weights, and they cannot be read.
     #[error(transparent)]
     Gates(#[from] GatesError),

@@ -36,7 +36,6 @@ pub struct NpuOptions {
     pub cache: Option<PathBuf>,
     /// Most bytes kept there; the graphs used longest ago go first.
     pub cache_bytes: u64,
-    /// Past capacity.
     pub overflow: NpuOverflow,
     /// Rows given per row expected; below 1 forces overflow.
     pub headroom: f64,

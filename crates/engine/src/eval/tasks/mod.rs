@@ -22,7 +22,6 @@ fn parse(task: Task, line: &str) -> Result<Question, String> {
 /// Which questions of a file are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
-    /// Most questions.
     pub items: usize,
     /// Solved examples before each; the same for all, and never asked themselves.
     pub shots: usize,
