@@ -5,6 +5,7 @@
 //! * [`engine`]: loading, vocabulary, sessions.
 //! * [`execute`]: a decision as the engine's options.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
+//! * `chunk`: how long the chunks of a prompt are.
 //! * [`batching`]: many answers at once on one context.
 //! * [`blocks`]: what happens to each routed-expert block: in memory, streamed, with devices.
 //! * [`threads`]: which threads compute.
@@ -16,6 +17,7 @@
 
 pub mod batching;
 pub mod blocks;
+mod chunk;
 mod clock;
 pub mod engine;
 pub mod eval;
@@ -31,6 +33,7 @@ pub use blocks::options::StreamingOptions;
 pub use blocks::predict::PredictionAccuracy;
 pub use blocks::pressure::machine_memory;
 pub use blocks::routing::{RoutedBlock, RoutingWatcher};
+pub use chunk::chunk_for;
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{
@@ -44,7 +47,7 @@ pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_store::FaultPlan;
 pub use session::{
-    Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, chunk_for,
+    Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
 };
 pub use text::chat::{ChatError, ChatMessage, Conversation};
 pub use text::sampling::Sampling;

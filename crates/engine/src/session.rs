@@ -5,6 +5,7 @@ use crate::blocks::drive::Drive;
 use crate::blocks::experts::ExpertsError;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
 use crate::blocks::step::CurrentStep;
+use crate::chunk::chunk_for;
 use crate::text::sampling::Sampling;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores;
@@ -22,9 +23,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-/// Chunk lengths a prompt may be cut into (N7).
-const CHUNKS: [u32; 3] = [256, 512, 1024];
 
 /// The one sequence of a session.
 const SEQUENCE: i32 = 0;
@@ -430,25 +428,4 @@ enum Logits {
     None,
     Last,
     All,
-}
-
-/// The chunk length for a prompt: the smallest of 256, 512 and 1024 that holds it
-/// whole, and never more than `largest`.
-pub fn chunk_for(prompt_tokens: usize, largest: u32) -> u32 {
-    let holds = CHUNKS.into_iter().find(|&chunk| chunk as usize >= prompt_tokens);
-    holds.unwrap_or(largest).min(largest).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_follow_the_prompt_up_to_the_limit() {
-        assert_eq!(chunk_for(100, 512), 256);
-        assert_eq!(chunk_for(300, 512), 512);
-        assert_eq!(chunk_for(5000, 512), 512);
-        assert_eq!(chunk_for(5000, 2048), 2048);
-        assert_eq!(chunk_for(10, 64), 64);
-    }
 }

@@ -338,16 +338,7 @@ mod tests {
         let mut timelines = Timelines::default();
         let makespan = timelines.plan(&work, &mut plan);
         assert_eq!(makespan, timelines.makespan(&work));
-        assert!(items.iter().all(|item| makespan >= cheapest(item, costs)));
         (makespan, plan)
-    }
-
-    /// What one item takes where it is done soonest, with everything to itself.
-    fn cheapest(item: &WorkItem, costs: &Costs) -> Nanos {
-        let fast = costs.fast_time(item.tokens, Share::WHOLE);
-        let load = costs.load_time(Share::WHOLE);
-        let near = if item.is_near() { fast } else { fast + load };
-        near.min(costs.home_time(item.tokens, Share::WHOLE))
     }
 
     fn item(expert: u16, tokens: u32, presence: Presence) -> WorkItem {

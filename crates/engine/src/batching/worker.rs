@@ -7,7 +7,7 @@ use crate::blocks::figures::SharedFigures;
 use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
-use crate::session::chunk_for;
+use crate::chunk::chunk_for;
 use crate::{Engine, SessionError};
 use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice};
 use motley_plan::budget::SessionShape;

@@ -2,9 +2,9 @@
 //! [`HybridOptions`]. Puts parts together and counts; the scheduler decides.
 
 use super::device::{CpuHome, DeviceJob, DeviceUnit};
-use super::devices::{self, ByLayer, DeviceRoom, Devices};
 use super::executor::{Executor, ExecutorParts};
 use super::figures::HybridFigures;
+use super::several::{self, ByLayer, DeviceRoom, Devices};
 use super::units::Flow;
 use crate::blocks::clock::Clock;
 use crate::blocks::gates::Gates;
@@ -200,7 +200,7 @@ impl HybridHelper {
         self.handle.lock().executor = None;
         let (spec, most) = (&self.spec, options.experts_most);
         let Devices { shares, fast, link, units } =
-            devices::start(&options.devices, most, spec, &self.paths)?;
+            several::start(&options.devices, most, spec, &self.paths)?;
         self.handle.lock().report.cache_slots = shares.capacity.total();
         let (setup, header) = (self.setup(shares), trace_header(&self.spec));
         let executor = Arc::new(Executor::new(ExecutorParts {

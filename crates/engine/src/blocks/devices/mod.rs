@@ -16,7 +16,7 @@
 //! - `board`: the scheduler with its queues; events in, orders out.
 //! - [`executor`]: the threads, and one block from routing to rows.
 //! - [`figures`]: what it did, and why it could not go on.
-//! - [`device`]: a device of ggml's behind these traits; [`devices`]: several of them as one.
+//! - [`device`]: a device of ggml's behind these traits; [`several`]: several of them as one.
 //! - [`helper`]: the blocks of a session through it.
 //! - [`artificial`]: units that sleep for what they would take, and drives over them.
 
@@ -24,15 +24,15 @@ pub mod artificial;
 mod board;
 mod buffers;
 pub mod device;
-pub mod devices;
 pub mod executor;
 pub mod figures;
 pub mod helper;
+pub mod several;
 pub mod units;
 
 pub use crate::blocks::clock::Clock;
-pub use devices::DeviceRoom;
 pub use executor::{BlockDone, Executor, ExecutorParts};
 pub use figures::{HybridError, HybridFigures};
 pub use helper::{HybridHandle, HybridOptions, HybridReport};
+pub use several::DeviceRoom;
 pub use units::{CopyOrder, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit, Link, UnitFailed};
