@@ -6,6 +6,7 @@ use crate::blocks::experts::ExpertsError;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
 use crate::blocks::step::CurrentStep;
 use crate::chunk::chunk_for;
+use crate::clock::now;
 use crate::text::sampling::Sampling;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores;
@@ -22,7 +23,7 @@ use motley_trace::PhaseRecord;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The one sequence of a session.
 const SEQUENCE: i32 = 0;
@@ -205,10 +206,9 @@ impl Session {
 
     /// Computes `tokens` after what is there already, in chunks; afterwards
     /// [`Session::logits`] belongs to the last of them.
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub fn prefill(&mut self, tokens: &[i32]) -> Result<(), SessionError> {
         self.check_room(tokens.len())?;
-        let start = Instant::now();
+        let start = now();
         let chunk = chunk_for(tokens.len(), self.options.chunk_tokens) as usize;
         let chunks = tokens.chunks(chunk);
         let last = chunks.len().saturating_sub(1);
@@ -223,7 +223,6 @@ impl Session {
 
     /// As [`Session::prefill`], with the logits of every token shown to `on_logits`
     /// (index in `tokens`, `[vocab]`). Slower: the output layer runs for all.
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub fn score(
         &mut self,
         tokens: &[i32],
@@ -232,7 +231,7 @@ impl Session {
         self.check_room(tokens.len())?;
         let chunk = chunk_for(tokens.len(), self.options.chunk_tokens) as usize;
         for (index, part) in tokens.chunks(chunk).enumerate() {
-            let start = Instant::now();
+            let start = now();
             self.compute(Phase::Prefill, part, Logits::All)?;
             self.stats.prefill_tokens += part.len() as u64;
             self.stats.prefill_time += start.elapsed();
@@ -244,11 +243,10 @@ impl Session {
     }
 
     /// Computes one token.
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub fn decode(&mut self, token: i32) -> Result<(), SessionError> {
         self.check_room(1)?;
         let stalled_s = self.figures.get().decode.stall_s;
-        let start = Instant::now();
+        let start = now();
         self.compute(Phase::Decode, &[token], Logits::Last)?;
         let took = start.elapsed();
         self.stats.decode_tokens += 1;
@@ -315,9 +313,8 @@ impl Session {
         Ok(Finish::Length)
     }
 
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn choose(&mut self, sampler: &mut Sampler) -> Option<i32> {
-        let start = Instant::now();
+        let start = now();
         let token = sampler.sample(&self.context, self.batch.len().checked_sub(1)?);
         self.stats.sampling_time += start.elapsed();
         token

@@ -8,6 +8,7 @@ use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
 use crate::chunk::chunk_for;
+use crate::clock::now;
 use crate::{Engine, SessionError};
 use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice};
 use motley_plan::budget::SessionShape;
@@ -16,7 +17,7 @@ use motley_sched::batch::{BatchLimits, Change, Planner, Prompt, RequestId, Shari
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub(super) struct Worker {
@@ -125,7 +126,6 @@ impl Worker {
         }
     }
 
-    #[allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn step(&mut self) {
         let step = self.planner.plan();
         step.changes.iter().for_each(|change| self.change(change));
@@ -134,7 +134,7 @@ impl Worker {
         }
         let together = if self.options.exact { 1 } else { step.parts.len().max(1) };
         for parts in step.parts.chunks(together) {
-            let begun = Instant::now();
+            let begun = now();
             let result = self.compute(parts);
             self.count(parts, begun.elapsed());
             match result {
