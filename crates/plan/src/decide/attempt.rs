@@ -98,25 +98,26 @@ impl<'a> Attempt<'a> {
     }
 
     fn on_devices(&self, budget: &Budget) -> Vec<Holding> {
-        let all: u64 = self.rooms.iter().sum();
-        let slots_most = budget.experts;
-        let experts = self.device_use.expert_bytes(budget);
+        let all: u128 = self.rooms.iter().map(|&room| u128::from(room)).sum();
         let dense = self.device_use.has_dense();
+        let experts = self.device_use.expert_bytes(budget);
         // llama.cpp counts its own buffers.
-        let by_motley = self.device_use != DeviceUse::Everything;
-        let part = |bytes: u64, room: u64| {
-            (u128::from(bytes) * u128::from(room) / u128::from(all.max(1))) as u64
-        };
+        let rows = if self.device_use == DeviceUse::Everything { 0 } else { device_rows(experts) };
+        let slots = (experts - rows).checked_div(budget.slot_bytes).unwrap_or(0);
+        let slots = slots.min(u64::from(budget.experts));
+        let part = |whole: u64, room: u128| (u128::from(whole) * room / all.max(1)) as u64;
+        let mut before: u128 = 0;
         let each = |(candidate, &room): (&Candidate<'_>, &u64)| {
-            let bytes = part(experts, room);
-            let bytes = if by_motley { bytes - device_rows(bytes) } else { bytes };
-            let expert_slots = bytes.checked_div(budget.slot_bytes).unwrap_or(0);
-            let expert_slots = u32::try_from(expert_slots).unwrap_or(u32::MAX).min(slots_most);
+            // Shares of a running sum: what is rounded off goes to the next device.
+            let (from, to) = (before, before + u128::from(room));
+            before = to;
+            let share = |whole: u64| part(whole, to) - part(whole, from);
+            let expert_slots = share(slots) as u32;
             Holding {
                 device: candidate.fact.name.clone(),
                 room_bytes: room,
-                dense_bytes: if dense { part(budget.dense_bytes, room) } else { 0 },
-                kv_bytes: if dense { part(budget.kv_bytes, room) } else { 0 },
+                dense_bytes: if dense { share(budget.dense_bytes) } else { 0 },
+                kv_bytes: if dense { share(budget.kv_bytes) } else { 0 },
                 other_bytes: if dense { budget.compute_bytes } else { 0 },
                 expert_slots,
                 expert_bytes: u64::from(expert_slots) * budget.slot_bytes,
