@@ -95,7 +95,9 @@ impl Collector for FromBatching {
             one(&mut encoder, "experts_in_memory", "Experts in memory, of all layers", &here)?;
         }
         let busy = ConstCounter::new(figures.busy.as_secs_f64());
-        one(&mut encoder, "compute_seconds", "Time spent computing", &busy)
+        one(&mut encoder, "compute_seconds", "Time spent computing", &busy)?;
+        let decode = ConstCounter::new(figures.decode_busy.as_secs_f64());
+        one(&mut encoder, "decode_seconds", "Of it in steps that only decoded", &decode)
     }
 }
 
@@ -125,6 +127,7 @@ fn counters(figures: &BatchFigures) -> Vec<Row<u64>> {
         ("reused_prompt_tokens", "Prompt tokens not computed again", figures.planner.reused_tokens),
         ("answer_tokens", "Tokens sampled", figures.answer_tokens),
         ("steps", "Steps computed", figures.steps),
+        ("decode_steps", "Steps in which streams only decoded", figures.decode_steps),
         ("expert_blocks", "Routed-expert blocks run", figures.seam.blocks),
         ("delegated_blocks", "Splits that were not a known block", figures.seam.delegated),
     ];
@@ -132,6 +135,7 @@ fn counters(figures: &BatchFigures) -> Vec<Row<u64>> {
         rows.extend([
             ("expert_lookups", "Experts routed to", stream.counts.lookups),
             ("expert_hits", "Of them in memory", stream.counts.hits),
+            ("expert_guesses", "Experts read on a guess", stream.counts.guessed_loads),
             ("expert_read_bytes", "Expert bytes read from disk", stream.disk.bytes),
             ("expert_read_errors", "Expert reads that failed", stream.disk.errors),
         ]);

@@ -14,12 +14,15 @@ const SPARE_CELLS: usize = 64;
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// A server that runs, e.g. http://127.0.0.1:8080
-    #[arg(required_unless_present = "against", conflicts_with = "against")]
+    #[arg(required_unless_present_any = ["against", "before"], conflicts_with_all = ["against", "before"])]
     url: Option<String>,
     /// Start Motley and this server, and ask both in turn: `xllamacpp` (llama.cpp's own server,
     /// from PyPI) or the path of a `llama-server`; may be given several times
     #[arg(long, value_name = "SERVER", requires = "gguf")]
     against: Vec<Rival>,
+    /// Start another build of Motley too, with the same options, and ask both in turn
+    #[arg(long, value_name = "MOTLEY", requires = "gguf")]
+    before: Option<PathBuf>,
     /// The model to compare with
     #[arg(long, value_name = "FILE")]
     gguf: Option<PathBuf>,
@@ -43,19 +46,19 @@ pub(crate) struct LoadArguments {
     #[arg(long)]
     pub(crate) check: bool,
     /// Turns of each server at each number of streams
-    #[arg(long, default_value_t = 5, requires = "against")]
+    #[arg(long, default_value_t = 5, requires = "gguf")]
     rounds: usize,
     /// Threads of each server
-    #[arg(long, default_value_t = 2, requires = "against")]
+    #[arg(long, default_value_t = 2, requires = "gguf")]
     threads: u32,
     /// Give every server one KV cache for all streams instead of one part each
-    #[arg(long, requires = "against")]
+    #[arg(long, requires = "gguf")]
     shared: bool,
     /// The program [default: beside this one]
-    #[arg(long, requires = "against")]
+    #[arg(long, requires = "gguf")]
     motley: Option<PathBuf>,
     /// An option for `motley serve`, e.g. --serve=--prefill-beside=64
-    #[arg(long, requires = "against", value_name = "OPTION")]
+    #[arg(long, requires = "gguf", value_name = "OPTION")]
     serve: Vec<String>,
     /// Print everything as JSON
     #[arg(long)]
@@ -65,7 +68,7 @@ pub(crate) struct LoadArguments {
 impl LoadArguments {
     /// Whether servers are to be started and compared.
     pub(crate) fn compares(&self) -> bool {
-        !self.against.is_empty()
+        !self.against.is_empty() || self.before.is_some()
     }
 
     /// What to ask the server that runs.
@@ -94,6 +97,11 @@ impl LoadArguments {
         let model = self.gguf()?.to_owned();
         let mut contenders =
             vec![Contender { name: "motley".into(), start: Box::new(move || Ok(ours.start())) }];
+        if let Some(program) = self.before.clone() {
+            let before = MotleyServe { program, ..self.ours(false)? };
+            let start = Box::new(move || Ok(before.start()));
+            contenders.push(Contender { name: "before".into(), start });
+        }
         for rival in self.against.clone() {
             let (threads, streams, context, unified) =
                 (self.threads, self.most(), self.context(), self.shared);

@@ -224,7 +224,7 @@ pub(crate) struct CappedArguments {
     /// Limits in GiB
     #[arg(long, value_delimiter = ',', default_value = "4")]
     budgets: Vec<f64>,
-    /// `bare`, `motley`, or `motley:policy=…,prefetch=…,serial,buffered`
+    /// `bare`, `motley`, or `motley:policy=…,prefetch=…,serial,buffered,mapped,program=…`
     #[arg(long, num_args = 1.., default_values = ["bare", "motley"])]
     ways: Vec<Way>,
     /// Runs of each way under each limit

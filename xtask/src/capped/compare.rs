@@ -66,7 +66,8 @@ fn run_once(
     let cage = Cage::new(comparison.enforced.then_some(budget_bytes))?;
     drop_page_cache()?;
     let load = load::average(Path::new("/")).map_or(0.0, |load| load.one_min);
-    let output = worker(cage.command(&comparison.motley), &job)?;
+    let program = way.program.as_ref().unwrap_or(&comparison.motley);
+    let output = worker(cage.command(program), &job)?;
     let outcome = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     Ok(CappedRun {
         budget_bytes,

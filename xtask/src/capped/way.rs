@@ -2,15 +2,18 @@
 
 use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A way by name: `bare`, `motley`, or `motley:policy=lru,prefetch=none,serial,buffered`.
+/// A way by name: `bare`, `motley`, or `motley:policy=lru,prefetch=none,serial,buffered,mapped`;
+/// `program=PATH` is another build of Motley.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Way {
     /// As given.
     pub name: String,
     pub(super) bare: bool,
+    /// Another program than the one compared.
+    pub(super) program: Option<PathBuf>,
     pub(super) settings: Map<String, Value>,
 }
 
@@ -24,19 +27,28 @@ impl FromStr for Way {
             "motley" => false,
             _ => bail!("`{name}` is neither `bare` nor `motley[:setting,…]`"),
         };
-        let mut parsed = Map::new();
+        let (mut parsed, mut program) = (Map::new(), None);
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
             match setting.split_once('=') {
                 Some((key @ ("policy" | "prefetch"), value)) => {
                     parsed.insert(key.into(), json!(value));
                 }
+                Some(("program", path)) => program = Some(PathBuf::from(path)),
+                None if setting == "mapped" => {
+                    parsed.insert("on_demand".into(), json!(false));
+                    parsed.insert("repack".into(), json!(true));
+                    parsed.insert("memory".into(), Value::Null);
+                }
                 None if matches!(setting, "serial" | "buffered") => {
                     parsed.insert(setting.into(), json!(true));
                 }
-                _ => bail!("`{setting}` is none of policy=…, prefetch=…, serial, buffered"),
+                _ => bail!(
+                    "unknown setting `{setting}`; there are policy=…, prefetch=…, program=…, \
+                     mapped, serial, buffered"
+                ),
             }
         }
-        Ok(Self { name: name.into(), bare, settings: parsed })
+        Ok(Self { name: name.into(), bare, program, settings: parsed })
     }
 }
 
@@ -58,6 +70,9 @@ mod tests {
         assert!(!way.bare);
         assert_eq!(way.settings["policy"], "lru");
         assert_eq!(way.settings["serial"], true);
+        let before: Way = "motley:mapped,program=/bin/true".parse().unwrap();
+        assert_eq!(before.program.as_deref(), Some(Path::new("/bin/true")));
+        assert_eq!(before.settings["on_demand"], false);
         assert!("bare".parse::<Way>().unwrap().bare);
         for wrong in ["", "llama", "bare:serial", "motley:policy", "motley:colour=red"] {
             assert!(wrong.parse::<Way>().is_err(), "{wrong}");

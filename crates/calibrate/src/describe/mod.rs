@@ -38,7 +38,7 @@ pub fn describe(root: &Path, path: &Path, gpus: &[DeviceInfo]) -> Machine {
     let shown = accelerators::read(root);
     let mut machine = Machine {
         version: FORMAT_VERSION,
-        name: "this".into(),
+        name: "this machine".into(),
         summary: String::new(),
         provenance: Provenance::Estimated,
         devices: vec![cpu],

@@ -77,8 +77,8 @@ fn head(plan: &Decision) -> Vec<Fact> {
         ("Goal", goal),
         ("Regime", regime),
         ("Memory", plan.why.memory.clone()),
-        ("Devices", plan.why.devices.clone()),
         ("", least),
+        ("Devices", plan.why.devices.clone()),
         ("Costs", plan.costs.clone()),
     ]
 }
