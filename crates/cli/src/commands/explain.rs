@@ -79,8 +79,7 @@ impl Source {
         if let Some(shared) = record.shared {
             let share = shared.device_pairs as f64 / shared.routed_pairs.max(1) as f64;
             let why = format!(
-                "devices with room for {} experts computed {} of them: only the number of cores \
-                 can be asked about",
+                "devices (room for {} experts) computed {}: only cores can be asked about",
                 shared.cache_slots,
                 percent(share)
             );
