@@ -50,6 +50,15 @@ pub enum PoolChoice {
     Prefill,
 }
 
+impl Pools {
+    fn get(&self, choice: PoolChoice) -> &Arc<Threadpool> {
+        match choice {
+            PoolChoice::Decode => &self.decode,
+            PoolChoice::Prefill => &self.prefill,
+        }
+    }
+}
+
 impl PoolChoice {
     /// The pool of a batch that only decodes, or of another.
     pub fn of(decodes: bool) -> Self {
@@ -130,10 +139,7 @@ impl Context {
     /// Computes `batch` on the chosen pool; its logits are then at [`Context::logits`].
     pub fn decode(&mut self, batch: &Batch, choice: PoolChoice) -> Result<(), DecodeError> {
         self.attach(choice);
-        let pool = match choice {
-            PoolChoice::Decode => &self.pools.decode,
-            PoolChoice::Prefill => &self.pools.prefill,
-        };
+        let pool = self.pools.get(choice);
         self.link.pool.set(pool);
         if !pool.cpus().is_empty() {
             bind_this_thread(pool.cpus());
@@ -170,10 +176,7 @@ impl Context {
         if self.attached == Some(choice) {
             return;
         }
-        let pool = match choice {
-            PoolChoice::Decode => &self.pools.decode,
-            PoolChoice::Prefill => &self.pools.prefill,
-        };
+        let pool = self.pools.get(choice);
         // SAFETY: the pools are kept alive by the context, and so are the former ones, which
         // ggml's CPU backends pause when they meet the new.
         unsafe {
