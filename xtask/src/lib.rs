@@ -5,11 +5,14 @@
 //! - [`servers`]: servers as processes of their own, ours and llama.cpp's.
 //! - [`load`]: many streams at once against servers.
 //! - [`capped`]: ways of running a model compared under memory limits.
+//! - `chaos`: a server while its disk, its memory and its clients fail.
 //!
 //! The models that tests run on are written by `motley-testkit`.
 #![forbid(unsafe_code)]
 
 pub mod capped;
+#[cfg(target_os = "linux")]
+pub mod chaos;
 pub mod load;
 pub mod servers;
 pub mod tidy;

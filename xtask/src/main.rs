@@ -5,8 +5,8 @@ mod arguments;
 
 use anyhow::Result;
 use arguments::{
-    Arguments, CappedArguments, Command, LoadArguments, SoakServeArguments, SynthArguments,
-    UpcycleArguments,
+    Arguments, CappedArguments, ChaosArguments, Command, LoadArguments, SoakServeArguments,
+    SynthArguments, UpcycleArguments,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,6 +30,7 @@ fn main() -> Result<ExitCode> {
         Command::Sweep(arguments) => capped::sweep(&arguments)?,
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
         Command::SoakServe(arguments) => soak_serve(&arguments)?,
+        Command::Chaos(arguments) => run_chaos(&arguments)?,
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
@@ -178,6 +179,22 @@ fn soak_serve(arguments: &SoakServeArguments) -> Result<()> {
     let soaked = capped::serve_soak(&arguments.soak()?, &mut |line| eprintln!("{line}"))?;
     println!("{}", serde_json::to_string_pretty(&soaked)?);
     soaked.verdict()
+}
+
+#[cfg(target_os = "linux")]
+fn run_chaos(arguments: &ChaosArguments) -> Result<()> {
+    let endured = xtask::chaos::endure(&arguments.chaos()?, &mut |line| eprintln!("{line}"))?;
+    let written = serde_json::to_string_pretty(&endured)?;
+    println!("{written}");
+    if let Some(out) = &arguments.out {
+        std::fs::write(out, written + "\n")?;
+    }
+    endured.verdict()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn run_chaos(_: &ChaosArguments) -> Result<()> {
+    anyhow::bail!("the failing disk needs Linux and FUSE")
 }
 
 /// One line for a person on stderr, the path alone on stdout.

@@ -1,4 +1,4 @@
-//! Options of `load` (one server that runs, or several that are started) and of `soak-serve`.
+//! Options of `load` (one server that runs, or several that are started), `soak-serve` and `chaos`.
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
@@ -207,6 +207,64 @@ impl SoakServeArguments {
             streams: self.streams,
             tokens: self.tokens,
             minutes: self.minutes,
+        })
+    }
+}
+
+/// Options of `chaos`.
+#[derive(Debug, Args)]
+pub(crate) struct ChaosArguments {
+    /// GGUF file, larger than the memory given
+    model: PathBuf,
+    /// Ceiling given to Motley, in GiB
+    #[arg(long)]
+    memory: f64,
+    /// Most the neighbour takes, in GiB; the group's limit is both together
+    #[arg(long, default_value_t = 0.5)]
+    neighbour: f64,
+    /// Clients at once, and streams of the server
+    #[arg(long, default_value_t = 16)]
+    streams: usize,
+    /// Tokens of each answer
+    #[arg(long, default_value_t = 12)]
+    tokens: usize,
+    /// How long
+    #[arg(long, default_value_t = 30.0)]
+    minutes: f64,
+    /// Seconds without a sign of life before a question counts as lost
+    #[arg(long, default_value_t = 60)]
+    deadline: u64,
+    /// The program [default: beside this one]
+    #[arg(long)]
+    motley: Option<PathBuf>,
+    /// File to write the outcome to, as JSON
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[cfg(target_os = "linux")]
+impl ChaosArguments {
+    pub(crate) fn chaos(&self) -> Result<xtask::chaos::Chaos> {
+        let bytes = |gib: f64| (gib * (1_u64 << 30) as f64) as u64;
+        let each = (self.tokens + SPARE_CELLS) as u32;
+        Ok(xtask::chaos::Chaos {
+            serve: MotleyServe {
+                program: motley_program(self.motley.as_deref())?,
+                model: self.model.clone(),
+                threads: 2,
+                streams: self.streams,
+                context: Context::Shared(each * self.streams as u32),
+                memory_bytes: Some(bytes(self.memory)),
+                exact: true,
+                more: Vec::new(),
+            },
+            clients: self.streams,
+            tokens: self.tokens,
+            minutes: self.minutes,
+            deadline: std::time::Duration::from_secs(self.deadline),
+            limit_bytes: bytes(self.memory + self.neighbour),
+            neighbour_bytes: bytes(self.neighbour),
+            neighbour_file: self.model.clone(),
         })
     }
 }

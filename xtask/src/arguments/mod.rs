@@ -4,7 +4,7 @@
 
 mod load;
 
-pub(crate) use load::{LoadArguments, SoakServeArguments};
+pub(crate) use load::{ChaosArguments, LoadArguments, SoakServeArguments};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Soak(SoakArguments),
     /// Serve a model within a memory limit to many streams for long
     SoakServe(SoakServeArguments),
+    /// Serve a model from a disk that fails, beside a neighbour that takes memory (Linux, FUSE)
+    Chaos(ChaosArguments),
     /// Take memory and give it back until killed (used by `soak`)
     #[command(hide = true)]
     TakeMemory {

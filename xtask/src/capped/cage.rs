@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A group; removed when dropped.
-pub(super) struct Cage {
+pub(crate) struct Cage {
     folder: PathBuf,
     peak: &'static str,
 }
@@ -16,7 +16,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 impl Cage {
     /// A new group under the first memory controller there is.
-    pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self> {
+    pub(crate) fn new(limit_bytes: Option<u64>) -> Result<Self> {
         let v1 = Path::new("/sys/fs/cgroup/memory");
         let (root, limit, peak) = if v1.is_dir() {
             (v1, "memory.limit_in_bytes", "memory.max_usage_in_bytes")
@@ -35,7 +35,7 @@ impl Cage {
     }
 
     /// `program` in this group from its first instruction on.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
         let mut command = Command::new("sh");
         command.args(["-c", join]).arg(&self.folder).arg(program);
@@ -43,7 +43,7 @@ impl Cage {
     }
 
     /// Most memory the group ever held, page cache included.
-    pub(super) fn peak_bytes(&self) -> Result<u64> {
+    pub(crate) fn peak_bytes(&self) -> Result<u64> {
         let path = self.folder.join(self.peak);
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
@@ -51,7 +51,7 @@ impl Cage {
     }
 
     /// Processes of the group the system killed for want of memory.
-    pub(super) fn killed(&self) -> u64 {
+    pub(crate) fn killed(&self) -> u64 {
         let files = ["memory.oom_control", "memory.events"];
         let text =
             files.iter().find_map(|file| std::fs::read_to_string(self.folder.join(file)).ok());

@@ -11,7 +11,7 @@
 //! * `soak`: one long run beside a neighbour that takes memory.
 //! * `serving`: a server under load for long.
 
-mod cage;
+pub(crate) mod cage;
 mod compare;
 mod serving;
 mod soak;

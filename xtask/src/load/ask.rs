@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Longest silence of a server before a request counts as lost.
@@ -72,20 +73,20 @@ pub fn prompt(edition: usize, stream: usize, request: usize) -> String {
 
 /// Asks on a connection of its own and reads to the end of the stream.
 pub fn ask(target: &Target, prompt: &str) -> Result<Answer> {
-    let body = body(target, prompt).to_string();
-    let key = target.key.as_ref().map(|key| format!("Authorization: Bearer {key}\r\n"));
+    let whole = converse(target, prompt, PATIENCE, &mut |_| ControlFlow::Continue(()))?;
+    whole.context("nobody left")
+}
+
+/// As [`ask`], with no silence longer than `patience`; `on_piece` sees each piece of text and may
+/// leave, which gives `None`.
+pub fn converse(
+    target: &Target,
+    prompt: &str,
+    patience: Duration,
+    on_piece: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
+) -> Result<Option<Answer>> {
     let asked = Instant::now();
-    let mut stream = TcpStream::connect(&target.address).context("the server does not listen")?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let head = format!(
-        "POST /v1/completions HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\n{}Content-Length: {}\r\n\r\n",
-        target.address,
-        key.unwrap_or_default(),
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes())?;
+    let stream = send(target, prompt, patience)?;
     let mut answer = Answer { text: String::new(), asked, pieces: Vec::new(), tokens: 0 };
     let mut lines = BufReader::new(stream).lines();
     let status = lines.next().context("the server said nothing")??;
@@ -96,11 +97,31 @@ pub fn ask(target: &Target, prompt: &str) -> Result<Answer> {
         let Some(data) = line.strip_prefix("data: ") else { continue };
         if data == "[DONE]" {
             answer.tokens = answer.tokens.max(answer.pieces.len());
-            return Ok(answer);
+            return Ok(Some(answer));
         }
         answer.take(data)?;
+        if on_piece(&answer).is_break() {
+            return Ok(None);
+        }
     }
     anyhow::bail!("an answer was cut off")
+}
+
+fn send(target: &Target, prompt: &str, patience: Duration) -> Result<TcpStream> {
+    let body = body(target, prompt).to_string();
+    let key = target.key.as_ref().map(|key| format!("Authorization: Bearer {key}\r\n"));
+    let mut stream = TcpStream::connect(&target.address).context("the server does not listen")?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(patience))?;
+    let head = format!(
+        "POST /v1/completions HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\n{}Content-Length: {}\r\n\r\n",
+        target.address,
+        key.unwrap_or_default(),
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())?;
+    Ok(stream)
 }
 
 impl Answer {

@@ -12,7 +12,7 @@ mod round;
 mod tally;
 mod versus;
 
-pub use ask::{Answer, Target, ask, prompt};
+pub use ask::{Answer, Target, ask, converse, prompt};
 pub use round::{Figures, HEADER, Round, round};
 pub use tally::{report, table};
 pub use versus::{Contender, Turn, Versus, versus};
