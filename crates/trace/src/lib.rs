@@ -4,6 +4,7 @@
 //! Modules in reading order:
 //! - `key`: the name of one expert, shared by all crates.
 //! - [`line_file`]: JSON lines after a header with a version; profiles are such files too.
+//! - [`whole_file`]: files that are there whole or not at all; everything kept is written so.
 //! - [`record`]: header and visit, the two lines of the format, and what makes them valid.
 //! - [`read`]: streaming reader, and `VisitSource`, what every origin of visits looks like.
 //! - [`mod@write`]: streaming writer.
@@ -24,6 +25,7 @@ pub mod read;
 pub mod record;
 pub mod run;
 pub mod summary;
+pub mod whole_file;
 pub mod write;
 
 pub use key::{ExpertGrid, ExpertKey};
