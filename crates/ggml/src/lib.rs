@@ -29,7 +29,7 @@ pub use compute::{
 pub use llama::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Grammar, GrammarError,
     LayerGpu, LoadError, LoadProgress, Model, ModelOptions, PoolChoice, Pools, ReadCounts, Sampler,
-    SamplerStage, SeamConflict, VirtualFile, Weights, schema_grammar,
+    SamplerStage, SeamConflict, Thrown, VirtualFile, Weights, schema_grammar,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, Layout, StackSpec};
 pub use seam::{

@@ -63,8 +63,8 @@ impl Batch {
         self.raw.n_tokens == 0
     }
 
-    pub(crate) fn raw(&self) -> sys::llama_batch {
-        self.raw
+    pub(crate) fn raw(&self) -> &sys::llama_batch {
+        &self.raw
     }
 }
 

@@ -5,6 +5,7 @@ use super::affinity::bind_this_thread;
 use super::batch::Batch;
 use super::log;
 use super::model::Model;
+use super::shim::{self, Thrown};
 use crate::compute::threadpool::Threadpool;
 use crate::seam::backend::{Binding, with_binding};
 use crate::seam::executor::{BlockError, BlockExecutor};
@@ -93,6 +94,9 @@ pub enum DecodeError {
     /// llama.cpp's own error code.
     #[error("llama.cpp failed to decode (code {0})")]
     Engine(i32),
+    /// llama.cpp threw an exception, now or in a change of the cache before.
+    #[error(transparent)]
+    Thrown(#[from] Thrown),
 }
 
 /// One KV cache over a model, with all sequences in it.
@@ -105,6 +109,8 @@ pub struct Context {
     attached: Option<PoolChoice>,
     /// Pools that were in use before: backends hold the last one they computed with.
     former: Vec<Arc<Threadpool>>,
+    /// A change of the cache threw: what it holds is not known until it is cleared.
+    thrown: Option<Thrown>,
     model: Arc<Model>,
 }
 
@@ -127,17 +133,19 @@ impl Context {
         log::take_errors();
         let binding = Binding { executor, link: Arc::clone(&link) };
         // SAFETY: the model is live; the cancel flag is kept alive by the context.
-        let raw =
-            with_binding(binding, || unsafe { sys::llama_init_from_model(model.raw(), params) });
-        let raw = NonNull::new(raw).ok_or_else(|| ContextError {
-            context_tokens: options.context_tokens,
-            reason: log::take_errors(),
-        })?;
-        Ok(Self { raw, cancel, link, pools, attached: None, former: Vec::new(), model })
+        let raw = with_binding(binding, || unsafe { shim::init_from_model(model.raw(), &params) });
+        let failed = |reason| ContextError { context_tokens: options.context_tokens, reason };
+        let raw = raw.map_err(|thrown| failed(thrown.to_string()))?;
+        let raw = NonNull::new(raw).ok_or_else(|| failed(log::take_errors()))?;
+        let former = Vec::new();
+        Ok(Self { raw, cancel, link, pools, attached: None, former, thrown: None, model })
     }
 
     /// Computes `batch` on the chosen pool; its logits are then at [`Context::logits`].
     pub fn decode(&mut self, batch: &Batch, choice: PoolChoice) -> Result<(), DecodeError> {
+        if let Some(thrown) = &self.thrown {
+            return Err(thrown.clone().into());
+        }
         self.attach(choice);
         let pool = self.pools.get(choice);
         self.link.pool.set(pool);
@@ -145,13 +153,10 @@ impl Context {
             bind_this_thread(pool.cpus());
         }
         // SAFETY: the batch's arrays are live; the context is ours alone.
-        let code = unsafe { sys::llama_decode(self.raw.as_ptr(), batch.raw()) };
-        if code == 0 {
-            // SAFETY: as above; asynchronous backends finish here.
-            unsafe { sys::llama_synchronize(self.raw.as_ptr()) };
-            return Ok(());
-        }
-        Err(match (code, self.link.take_error()) {
+        let code = unsafe { shim::decode(self.raw.as_ptr(), batch.raw()) };
+        let error = self.link.take_error();
+        Err(match (code?, error) {
+            (0, None) => return Ok(()),
             (_, Some(error)) => DecodeError::Executor(error),
             (1, None) => DecodeError::NoRoom,
             (2, None) => DecodeError::Cancelled,
@@ -201,26 +206,29 @@ impl Context {
     /// cannot be cut there.
     pub fn truncate(&mut self, sequence: i32, position: i32) -> bool {
         // SAFETY: the context and its memory are live.
-        unsafe {
-            let memory = sys::llama_get_memory(self.raw.as_ptr());
-            sys::llama_memory_seq_rm(memory, sequence, position, -1)
-        }
+        let removed = unsafe { shim::memory_seq_rm(self.raw.as_ptr(), sequence, position) };
+        self.heed(removed).unwrap_or(false)
     }
 
     /// The first `tokens` positions of `from` belong to the empty `to` as well. Only
     /// with [`ContextOptions::unified`].
     pub fn copy_prefix(&mut self, from: i32, to: i32, tokens: i32) {
         // SAFETY: the context and its memory are live.
-        unsafe {
-            let memory = sys::llama_get_memory(self.raw.as_ptr());
-            sys::llama_memory_seq_cp(memory, from, to, 0, tokens);
-        }
+        let copied = unsafe { shim::memory_seq_cp(self.raw.as_ptr(), from, to, tokens) };
+        self.heed(copied);
     }
 
     /// Empties the cache.
     pub fn clear(&mut self) {
+        self.thrown = None;
         // SAFETY: the context and its memory are live.
-        unsafe { sys::llama_memory_clear(sys::llama_get_memory(self.raw.as_ptr()), false) }
+        let cleared = unsafe { shim::memory_clear(self.raw.as_ptr()) };
+        self.heed(cleared);
+    }
+
+    /// Later batches are refused when a change of the cache threw.
+    fn heed<T>(&mut self, changed: Result<T, Thrown>) -> Option<T> {
+        changed.map_err(|thrown| self.thrown = Some(thrown)).ok()
     }
 
     /// Setting the flag ends a running decode with [`DecodeError::Cancelled`].

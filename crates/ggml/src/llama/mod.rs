@@ -2,7 +2,7 @@
 //! ggml. Calls it directly; holds no policy.
 //!
 //! Modules, in reading order:
-//! * `runtime`: starting it, once per process; `log`: its log.
+//! * `runtime`: starting it, once per process; `log`: its log; `shim`: where its exceptions end.
 //! * `model`: loading; `vfile`: the virtual file it loads from.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
@@ -16,6 +16,7 @@ mod log;
 mod model;
 mod runtime;
 mod sampler;
+mod shim;
 mod vfile;
 
 pub use batch::{Batch, BatchToken};
@@ -24,4 +25,5 @@ pub use grammar::{Grammar, GrammarError, schema_grammar};
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions, Weights};
 pub use runtime::SeamConflict;
 pub use sampler::{Sampler, SamplerStage};
+pub use shim::Thrown;
 pub use vfile::{ReadCounts, VirtualFile};

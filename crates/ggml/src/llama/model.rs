@@ -2,6 +2,7 @@
 //! and its vocabulary.
 
 use super::log;
+use super::shim::{self, Thrown};
 use super::vfile::{CStream, VirtualFile};
 use crate::gpu::device::GpuDevice;
 use crate::seam::device;
@@ -70,6 +71,9 @@ pub enum LoadError {
     /// llama.cpp refused; its own words.
     #[error("llama.cpp cannot load the model: {0}")]
     Engine(String),
+    /// llama.cpp threw an exception.
+    #[error(transparent)]
+    Thrown(#[from] Thrown),
     /// The progress callback asked to stop.
     #[error("loading was cancelled")]
     Cancelled,
@@ -131,21 +135,11 @@ impl Model {
     /// Text → tokens; `special` parses control tokens written out in the text,
     /// `begin` adds the model's own beginning token if it has one.
     pub fn tokenize(&self, text: &str, begin: bool, special: bool) -> Vec<i32> {
-        let len = i32::try_from(text.len()).expect("prompts are bounded far below 2 GiB");
         let mut tokens = vec![0; text.len() + 2];
         let fill = |tokens: &mut Vec<i32>| {
-            // SAFETY: pointers and lengths describe live buffers.
-            unsafe {
-                sys::llama_tokenize(
-                    self.vocab(),
-                    text.as_ptr().cast(),
-                    len,
-                    tokens.as_mut_ptr(),
-                    tokens.len() as i32,
-                    begin,
-                    special,
-                )
-            }
+            // SAFETY: the vocabulary lives as long as the model.
+            let count = unsafe { shim::tokenize(self.vocab(), text, tokens, begin, special) };
+            count.unwrap_or_else(|thrown| none(&thrown))
         };
         let mut count = fill(&mut tokens);
         if count < 0 {
@@ -161,17 +155,9 @@ impl Model {
     pub fn token_bytes(&self, token: i32, special: bool) -> Vec<u8> {
         let mut bytes = vec![0_u8; 32];
         loop {
-            // SAFETY: the buffer is live and its length is passed.
-            let written = unsafe {
-                sys::llama_token_to_piece(
-                    self.vocab(),
-                    token,
-                    bytes.as_mut_ptr().cast(),
-                    bytes.len() as i32,
-                    0,
-                    special,
-                )
-            };
+            // SAFETY: the vocabulary lives as long as the model.
+            let written = unsafe { shim::token_to_piece(self.vocab(), token, &mut bytes, special) };
+            let written = written.unwrap_or_else(|thrown| none(&thrown));
             if let Ok(len) = usize::try_from(written) {
                 bytes.truncate(len);
                 return bytes;
@@ -277,7 +263,7 @@ fn load_raw(
         Weights::Mapped(path) => {
             let path = c_path(&path)?;
             // SAFETY: the path and everything `params` points at outlive the call.
-            Ok(unsafe { sys::llama_model_load_from_file(path.as_ptr(), params) })
+            Ok(unsafe { shim::model_load_from_file(&path, &params) }?)
         }
         Weights::Read(file) | Weights::Reserved(file) => load_stream(file, params),
     }
@@ -290,7 +276,7 @@ fn load_stream(
     params.load_mode = sys::LLAMA_LOAD_MODE_NONE;
     let stream = CStream::open(file).map_err(LoadError::Stream)?;
     // SAFETY: the stream is open for the whole call and not used afterwards.
-    Ok(unsafe { sys::llama_model_load_from_file_ptr(stream.raw().cast(), params) })
+    Ok(unsafe { shim::model_load_from_file_ptr(stream.raw(), &params) }?)
 }
 
 fn override_for(
@@ -302,6 +288,12 @@ fn override_for(
 
 fn c_path(path: &Path) -> Result<CString, LoadError> {
     CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| LoadError::Path(path.into()))
+}
+
+/// A text or token that the vocabulary cannot say counts as empty, with a warning.
+fn none(thrown: &Thrown) -> i32 {
+    tracing::warn!("{thrown}");
+    0
 }
 
 struct ProgressState<'a> {

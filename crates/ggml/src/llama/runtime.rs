@@ -1,6 +1,6 @@
 //! Starting llama.cpp once per process: with Motley's device registered, or bare.
 
-use super::log;
+use super::{log, shim};
 use crate::seam::device;
 use crate::seam::runtime::{Runtime, Seam};
 use llama_cpp_sys_2 as sys;
@@ -20,6 +20,7 @@ impl Runtime {
         static STARTED: OnceLock<Seam> = OnceLock::new();
         let running = *STARTED.get_or_init(|| {
             log::install();
+            shim::install_last_words();
             // SAFETY: called once, before any other llama.cpp function.
             unsafe {
                 sys::llama_backend_init();
