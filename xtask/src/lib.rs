@@ -6,6 +6,7 @@
 //! - [`load`]: many streams at once against servers.
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - `chaos`: a server while its disk, its memory and its clients fail.
+//! - [`mutate`]: headers changed at random, and what the program makes of them.
 //!
 //! The models that tests run on are written by `motley-testkit`.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ pub mod capped;
 #[cfg(target_os = "linux")]
 pub mod chaos;
 pub mod load;
+pub mod mutate;
 pub mod servers;
 pub mod tidy;
 

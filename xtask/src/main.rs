@@ -5,8 +5,8 @@ mod arguments;
 
 use anyhow::Result;
 use arguments::{
-    Arguments, CappedArguments, ChaosArguments, Command, LoadArguments, SoakServeArguments,
-    SynthArguments, UpcycleArguments,
+    Arguments, CappedArguments, ChaosArguments, Command, LoadArguments, MutateArguments,
+    SoakServeArguments, SynthArguments, UpcycleArguments,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, load, tidy, workspace_root};
+use xtask::{capped, load, mutate, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -31,6 +31,7 @@ fn main() -> Result<ExitCode> {
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
         Command::SoakServe(arguments) => soak_serve(&arguments)?,
         Command::Chaos(arguments) => run_chaos(&arguments)?,
+        Command::Mutate(arguments) => return run_mutate(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
@@ -195,6 +196,16 @@ fn run_chaos(arguments: &ChaosArguments) -> Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn run_chaos(_: &ChaosArguments) -> Result<()> {
     anyhow::bail!("the failing disk needs Linux and FUSE")
+}
+
+/// Fails when a mutation ended the program.
+fn run_mutate(arguments: &MutateArguments) -> Result<ExitCode> {
+    let report = mutate::mutate(&arguments.mutations()?, &|line| eprintln!("{line}"))?;
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
+    }
+    println!("{}", report.summary());
+    Ok(if report.bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One line for a person on stderr, the path alone on stdout.

@@ -1,10 +1,13 @@
 //! The command line of `cargo xtask`, and how options become requests.
 //!
 //! * `load`: options of what needs a server.
+//! * `mutate`: options of what changes headers.
 
 mod load;
+mod mutate;
 
 pub(crate) use load::{ChaosArguments, LoadArguments, SoakServeArguments};
+pub(crate) use mutate::MutateArguments;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
@@ -42,6 +45,8 @@ pub(crate) enum Command {
         /// A large file to read.
         file: PathBuf,
     },
+    /// Change headers at random and see that `motley run` answers or refuses
+    Mutate(MutateArguments),
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Write a GGUF of random weights and print its path.
