@@ -1,4 +1,5 @@
-//! The machine this program runs on, read from the system. Chooses nothing and changes nothing.
+//! The machine this program runs on, read from the system. Chooses nothing; all that is changed
+//! is what this process itself may still do ([`sandbox`]).
 //!
 //! Every reader takes a root directory, `/` on a real machine, so that a folder of copied
 //! files stands for any machine. What a system does not report is `None`, never a guess. Linux
@@ -18,6 +19,7 @@
 //! * [`accelerators`]: GPUs and NPUs that are shown.
 //! * [`power`]: mains or battery.
 //! * [`energy`]: meters, one file each, and the thread that samples one.
+//! * [`sandbox`]: what this process may still touch and call, given up for good.
 //! * `system`: what systems without such files report.
 //! * `files`: bounded reads of small text files.
 #![forbid(unsafe_code)]
@@ -36,5 +38,6 @@ pub mod power;
 pub mod pressure;
 pub mod process_memory;
 pub mod refaults;
+pub mod sandbox;
 mod system;
 pub mod topology;

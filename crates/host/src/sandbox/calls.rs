@@ -1,0 +1,230 @@
+//! System calls that are refused once a model is loaded and the socket bound, as seccomp filters
+//! for every thread. Lists what no later part of a run needs; what is not listed stays allowed.
+//!
+//! Refused calls fail with `EPERM`, `clone3` and calls of the x32 table with `ENOSYS`: the C
+//! library then starts threads with `clone`, whose flags a filter can read.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter_all_threads, sock_filter,
+};
+
+use crate::sandbox::{CallsNeeded, SandboxError};
+
+/// What errors call it.
+const SECCOMP: &str = "seccomp";
+
+/// Refuses for every thread of the process, now and later, what is not needed any more; programs
+/// are never started with more rights from then on (`no_new_privs`).
+pub fn restrict_calls(needed: CallsNeeded) -> Result<(), SandboxError> {
+    for filter in filters(needed)? {
+        apply_filter_all_threads(&filter).map_err(|error| refused(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The filters, each small; the strictest answer of all counts.
+fn filters(needed: CallsNeeded) -> Result<Vec<BpfProgram>, SandboxError> {
+    let mut filters =
+        vec![compile(denied(needed), libc::EPERM)?, compile(unknown(), libc::ENOSYS)?];
+    if cfg!(target_arch = "x86_64") {
+        filters.push(x32_table());
+    }
+    Ok(filters)
+}
+
+type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+
+fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, SandboxError> {
+    let arch = std::env::consts::ARCH.try_into();
+    let filter = arch.and_then(|arch| {
+        let answer = SeccompAction::Errno(errno.unsigned_abs());
+        SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)
+    });
+    filter.and_then(TryInto::try_into).map_err(|error| refused(error.to_string()))
+}
+
+/// What is refused with `EPERM`.
+fn denied(needed: CallsNeeded) -> Rules {
+    // No condition: every call of that number.
+    let mut rules: Rules = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_clone, anything_but_threads());
+    rules.insert(libc::SYS_ioctl, keys_into_a_terminal());
+    if !needed.outgoing {
+        rules.extend(OUTGOING.iter().map(|call| (*call, Vec::new())));
+    }
+    if !needed.io_uring {
+        rules.insert(libc::SYS_io_uring_enter, Vec::new());
+    }
+    rules
+}
+
+/// What is answered as if the kernel had no such call.
+fn unknown() -> Rules {
+    Rules::from([(libc::SYS_clone3, Vec::new())])
+}
+
+/// `clone` that makes a process, or a thread in another namespace.
+fn anything_but_threads() -> Vec<SeccompRule> {
+    let bit = |bit: libc::c_int, value: libc::c_int| {
+        let (bit, value) = (bit.cast_unsigned(), value.cast_unsigned());
+        one(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(bit.into()), value.into())
+    };
+    let namespaces = [
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWCGROUP,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+    ];
+    let new = namespaces.map(|namespace| bit(namespace, namespace));
+    std::iter::once(bit(libc::CLONE_THREAD, 0)).chain(new).collect()
+}
+
+/// `TIOCSTI` and `TIOCLINUX` type for the user of the terminal; in 32 bits, as the kernel reads
+/// a request.
+fn keys_into_a_terminal() -> Vec<SeccompRule> {
+    const TIOCLINUX: u64 = 0x541C;
+    let request = |value| one(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
+    vec![request(libc::TIOCSTI), request(TIOCLINUX)]
+}
+
+fn one(argument: u8, len: SeccompCmpArgLen, op: SeccompCmpOp, value: u64) -> SeccompRule {
+    let condition = SeccompCondition::new(argument, len, op, value);
+    let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
+    rule.expect("an argument below six, and one condition")
+}
+
+/// Numbers of the x32 table are those of x86-64 with bit 30 set, under the same architecture: a
+/// list of refused numbers would let them through.
+fn x32_table() -> BpfProgram {
+    const X32_BIT: u32 = 1 << 30;
+    let code = |parts: [u32; 3]| parts.iter().sum::<u32>() as u16;
+    let answer = |k| sock_filter { code: code([libc::BPF_RET, libc::BPF_K, 0]), jt: 0, jf: 0, k };
+    vec![
+        // The number is the first field of what a filter sees.
+        sock_filter { code: code([libc::BPF_LD, libc::BPF_W, libc::BPF_ABS]), jt: 0, jf: 0, k: 0 },
+        sock_filter {
+            code: code([libc::BPF_JMP, libc::BPF_JSET, libc::BPF_K]),
+            jt: 0,
+            jf: 1,
+            k: X32_BIT,
+        },
+        answer(libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+fn refused(reason: String) -> SandboxError {
+    SandboxError::Refused { what: SECCOMP, reason }
+}
+
+/// Reaching others. What was accepted stays usable; `socketpair` reaches nobody.
+const OUTGOING: &[libc::c_long] = &[libc::SYS_socket, libc::SYS_connect];
+
+/// Refused whatever the run still does.
+const ALWAYS: &[libc::c_long] = &[
+    // Other programs and processes.
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    // The socket is bound; rings are made.
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_register,
+    // Other views of the system.
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    // The kernel itself.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    // Parts of the kernel that exploits go through and Motley never uses.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_personality,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    // Rights and owners of files by name, which Landlock does not guard; `fchmod` of a file that
+    // could be opened stays, for files that are written anew.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    // Being somebody else.
+    libc::SYS_setuid,
+    libc::SYS_setgid,
+    libc::SYS_setreuid,
+    libc::SYS_setregid,
+    libc::SYS_setresuid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsuid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+    libc::SYS_capset,
+];
