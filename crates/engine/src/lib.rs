@@ -11,14 +11,14 @@
 //! * [`threads`]: which threads compute.
 //! * [`text`]: between text and tokens.
 //! * [`eval`]: perplexity and multiple choice, with intervals.
-//! * `clock`: the wall clock.
+//! * [`clock`]: the wall clock, or a simulation's.
 
 #![forbid(unsafe_code)]
 
 pub mod batching;
 pub mod blocks;
 mod chunk;
-mod clock;
+pub mod clock;
 pub mod engine;
 pub mod eval;
 pub mod execute;

@@ -110,6 +110,9 @@ impl From<SubmitError> for ApiError {
             SubmitError::Closed => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error.to_string())
             }
+            SubmitError::Dead => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "engine_failed", error.to_string())
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Continuous batching: many answers at once on one context. Requests join and leave
 //! between steps; one thread owns the context and does what `motley_sched::batch` says.
 //!
-//! * `worker`: that thread.
-//! * `shared`: what it and its handles share.
+//! * `door`: where requests are handed in; `supervise`: the thread, and what its end means.
+//! * `worker`: what it does; `compute`: what that needs of a context, and llama.cpp's as that.
+//! * `shared`: what thread and handles share; `health`: whether answers come.
 //! * `stream`: one request on its way: sampler, text, stop strings, log-probabilities.
 //! * `stop`: stop strings in text that arrives in pieces.
 //!
@@ -12,45 +13,37 @@
 //! itself, in the chunks a [`crate::Session`] would use: its tokens are those of a
 //! session, whatever runs beside it.
 
+mod compute;
+mod door;
+mod health;
 mod shared;
 mod stop;
 mod stream;
+mod supervise;
 mod worker;
 
+pub use compute::{Compute, ComputeError, ComputeFigures};
+pub use door::{Door, SubmitError, open};
+pub use health::{FAILING_FOR, Health};
 pub use motley_sched::batch::Refused;
 pub use shared::{BatchFigures, BatchOptions};
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
+pub use supervise::{Supervised, Turn};
 
 use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;
+use crate::clock::WallClock;
 use crate::{Engine, SessionError};
-use motley_sched::batch;
-use shared::{Incoming, Shared};
+use compute::LlamaCompute;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use tokio::sync::mpsc;
-use worker::Worker;
 
-/// Why a request was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmitError {
-    /// The planner refuses it.
-    #[error(transparent)]
-    Refused(#[from] batch::Refused),
-    /// No more requests are taken.
-    #[error("the engine is shutting down")]
-    Closed,
-}
-
-/// The running batch: hands requests to its thread. Cheap to clone; the thread ends
+/// The running batch of a model: hands requests to its thread. Cheap to clone; the thread ends
 /// when the last clone is gone and every answer is done.
 #[derive(Clone)]
 pub struct Batching {
-    requests: mpsc::Sender<Incoming>,
-    shared: Arc<Shared>,
+    door: Door,
     engine: Arc<Engine>,
-    options: BatchOptions,
-    longest: u32,
     resident: Option<Arc<ResidentExperts>>,
 }
 
@@ -62,45 +55,12 @@ impl Batching {
         options: &BatchOptions,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Self, SessionError> {
-        let (sender, receiver) = mpsc::channel(options.waiting.max(1));
-        let shared = Arc::new(Shared::default());
-        let worker = Worker::new(&engine, options, watcher, Arc::clone(&shared))?;
-        let (longest, resident) = (worker.longest(), worker.resident());
-        std::thread::spawn(move || worker.run(receiver));
-        Ok(Self { requests: sender, shared, engine, options: *options, longest, resident })
-    }
-
-    /// Takes a request in. Its events arrive at the receiver; dropping the receiver
-    /// stops it within one step.
-    pub fn submit(&self, ask: Ask) -> Result<mpsc::Receiver<Event>, SubmitError> {
-        self.check(&ask)?;
-        // Never full: at most one event per token, and the end.
-        let most = ask.max_tokens.min(self.longest as usize) + 2;
-        let (events, receiver) = mpsc::channel(most);
-        let id = batch::RequestId(self.shared.next_id.fetch_add(1, Relaxed));
-        self.shared.waiting.fetch_add(1, Relaxed);
-        match self.requests.try_send(Incoming { id, ask, events }) {
-            Ok(()) => Ok(receiver),
-            Err(error) => {
-                let waiting = self.shared.waiting.fetch_sub(1, Relaxed) - 1;
-                Err(match error {
-                    mpsc::error::TrySendError::Full(_) => {
-                        batch::Refused::QueueFull { waiting }.into()
-                    }
-                    mpsc::error::TrySendError::Closed(_) => SubmitError::Closed,
-                })
-            }
-        }
-    }
-
-    /// Longest sequence: prompt and answer together.
-    pub fn longest(&self) -> u32 {
-        self.longest
-    }
-
-    /// The shape it was started with.
-    pub fn options(&self) -> &BatchOptions {
-        &self.options
+        let sharing = options.sharing(engine.keeps_every_position());
+        let compute = LlamaCompute::new(&engine, options, sharing, watcher)?;
+        let resident = compute.resident();
+        let (door, supervised) = open(compute, options, sharing, Arc::new(WallClock::start()));
+        std::thread::spawn(move || supervised.run());
+        Ok(Self { door, engine, resident })
     }
 
     /// The model.
@@ -108,30 +68,17 @@ impl Batching {
         &self.engine
     }
 
-    /// Counts so far, as of the last step.
-    pub fn figures(&self) -> BatchFigures {
-        let mut figures = *self.shared.figures.lock().expect("no panic holds this lock");
-        figures.planner.waiting = self.shared.waiting.load(Relaxed);
-        figures
-    }
-
     /// Which experts are in memory; `None` when all are.
     pub fn resident(&self) -> Option<&ResidentExperts> {
         self.resident.as_deref()
     }
+}
 
-    fn check(&self, ask: &Ask) -> Result<(), batch::Refused> {
-        if ask.prompt.is_empty() {
-            return Err(batch::Refused::Empty);
-        }
-        if ask.prompt.len() >= self.longest as usize {
-            let tokens = ask.prompt.len();
-            return Err(batch::Refused::TooLong { tokens, longest: self.longest });
-        }
-        let waiting = self.shared.waiting.load(Relaxed);
-        if waiting >= self.options.waiting {
-            return Err(batch::Refused::QueueFull { waiting });
-        }
-        Ok(())
+/// Requests go in through the door.
+impl Deref for Batching {
+    type Target = Door;
+
+    fn deref(&self) -> &Door {
+        &self.door
     }
 }

@@ -1,11 +1,13 @@
 //! What the batching thread and its handles share: options, counts, requests on their way.
 
+use super::health::HealthRecord;
 use super::stream::{Ask, Event};
 use crate::blocks::figures::StreamFigures;
+use crate::clock::Clock;
 use motley_ggml::SeamCounts;
-use motley_sched::batch;
-use std::sync::Mutex;
+use motley_sched::batch::{self, BatchLimits, Sharing};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -45,6 +47,35 @@ impl Default for BatchOptions {
     }
 }
 
+impl BatchOptions {
+    /// Most rows of one call.
+    pub(super) fn batch_tokens(&self) -> u32 {
+        self.step_tokens.max(u32::from(self.sequences)).min(self.context_tokens)
+    }
+
+    /// How streams share the cache of a model whose memory can be cut at every position, or not.
+    pub fn sharing(&self, keeps_every_position: bool) -> Sharing {
+        match (self.exact, keeps_every_position, self.own_caches) {
+            (true, _, _) => Sharing::Nothing,
+            (false, false, _) => Sharing::Cells,
+            (false, true, true) => Sharing::Parts,
+            (false, true, false) => Sharing::Prefixes,
+        }
+    }
+
+    /// The planner's bounds. How many may wait is held at the door, before a request is taken.
+    pub(super) fn limits(&self, sharing: Sharing) -> BatchLimits {
+        BatchLimits {
+            sequences: self.sequences,
+            cells: self.context_tokens,
+            step_tokens: self.batch_tokens(),
+            prefill_beside_decode: self.prefill_beside_decode,
+            waiting: usize::MAX,
+            sharing,
+        }
+    }
+}
+
 /// Counts of the batching thread so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BatchFigures {
@@ -60,7 +91,9 @@ pub struct BatchFigures {
     pub cancelled: u64,
     /// Requests that ended with an error.
     pub failed: u64,
-    /// Of them steps in which streams decoded and no prompt was computed.
+    /// Cuts of the cache that the context refused.
+    pub failed_cuts: u64,
+    /// Of the steps those in which streams decoded and no prompt was computed.
     pub decode_steps: u64,
     pub busy: Duration,
     /// Of it in steps that only decoded.
@@ -80,10 +113,23 @@ pub(super) struct Incoming {
 }
 
 /// What the thread and its handles share.
-#[derive(Default)]
 pub(super) struct Shared {
     pub(super) next_id: AtomicU64,
     /// Submitted and without a sequence.
     pub(super) waiting: AtomicUsize,
     pub(super) figures: Mutex<BatchFigures>,
+    pub(super) health: HealthRecord,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Shared {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            next_id: AtomicU64::default(),
+            waiting: AtomicUsize::default(),
+            figures: Mutex::default(),
+            health: HealthRecord::default(),
+            clock,
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! One request on its way: what was asked, the sampler and the text so far. Knows
 //! nothing of the cache.
 
+use super::compute::Compute;
 use super::stop::StopText;
 use crate::{Sampling, TextStream};
-use motley_ggml::{Context, Grammar, Model, Sampler};
+use motley_ggml::{Grammar, Sampler};
 use tokio::sync::mpsc;
 
 /// Most alternatives shown beside a token.
@@ -110,6 +111,8 @@ pub(super) enum Next {
     End(Reason),
     /// No token fits the grammar.
     Stuck,
+    /// The context has no logits here.
+    Silent,
 }
 
 impl Stream {
@@ -143,16 +146,16 @@ impl Stream {
     }
 
     /// Samples from the logits at `index`, sends what is sure, says how to go on.
-    pub(super) fn sample(&mut self, context: &Context, index: usize) -> Next {
-        let Some(token) = self.sampler.sample(context, index) else { return Next::Stuck };
+    pub(super) fn sample(&mut self, compute: &impl Compute, index: usize) -> Next {
+        let Some(logits) = compute.logits(index) else { return Next::Silent };
+        let Some(token) = self.sampler.sample_from(logits) else { return Next::Stuck };
         self.done.answer_tokens += 1;
-        let model = context.model();
-        if model.is_end(token) && !self.ignore_end {
+        if compute.is_end(token) && !self.ignore_end {
             return Next::End(Reason::Stop);
         }
-        let text = self.text.push(&model.token_bytes(token, self.control_tokens));
+        let text = self.text.push(&compute.token_bytes(token, self.control_tokens));
         let (text, stopped) = self.stop.push(&text);
-        let said = self.candidates.and_then(|top| said(context, index, token, top));
+        let said = self.candidates.and_then(|top| said(compute, logits, token, top));
         if !text.is_empty() || said.is_some() {
             self.send(Event::Piece(Piece { text, token: said }));
         }
@@ -185,16 +188,15 @@ impl Stream {
 }
 
 /// The token and the `top` likeliest ones, with their log-probabilities.
-fn said(context: &Context, index: usize, token: i32, top: usize) -> Option<SaidToken> {
-    let logits = context.logits(index)?;
+fn said(compute: &impl Compute, logits: &[f32], token: i32, top: usize) -> Option<SaidToken> {
     let norm = log_sum_exp(logits);
-    let candidate = |id: usize| candidate(context.model(), id as i32, logits[id] - norm);
+    let candidate = |id: usize| Candidate {
+        token: id as i32,
+        bytes: compute.token_bytes(id as i32, true).into_owned(),
+        logprob: logits[id] - norm,
+    };
     let said = candidate(usize::try_from(token).ok()?);
     Some(SaidToken { said, top: largest(logits, top).into_iter().map(candidate).collect() })
-}
-
-fn candidate(model: &Model, token: i32, logprob: f32) -> Candidate {
-    Candidate { token, bytes: model.token_bytes(token, true), logprob }
 }
 
 fn log_sum_exp(logits: &[f32]) -> f32 {

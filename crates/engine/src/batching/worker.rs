@@ -1,113 +1,81 @@
-//! The thread that owns the context: takes requests, carries out the planner's steps,
-//! samples. A failed step ends the requests in it and nothing else.
+//! The worker of continuous batching: takes requests, carries out the planner's steps, samples.
+//! A failed step ends the requests in it and nothing else. It waits for nothing and starts no
+//! thread; whoever calls it (`supervise`) does.
 
+use super::compute::{Compute, ComputeError};
 use super::shared::{BatchFigures, BatchOptions, Incoming, Shared};
 use super::stream::{Event, Next, Reason, Stream};
-use crate::blocks::figures::SharedFigures;
-use crate::blocks::resident::ResidentExperts;
-use crate::blocks::routing::RoutingWatcher;
-use crate::blocks::step::CurrentStep;
 use crate::chunk::chunk_for;
-use crate::clock::now;
-use crate::{Engine, SessionError};
-use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice};
-use motley_plan::budget::SessionShape;
+use motley_ggml::BatchToken;
 use motley_sched::Phase;
-use motley_sched::batch::{BatchLimits, Change, Planner, Prompt, RequestId, Sharing, StepPart};
-use std::collections::HashMap;
+use motley_sched::batch::{Change, Planner, Prompt, RequestId, Sharing, StepPart};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
-pub(super) struct Worker {
-    context: Context,
-    batch: Batch,
+pub(super) struct Worker<C> {
+    compute: C,
+    rows: Vec<BatchToken>,
     planner: Planner,
-    streams: HashMap<RequestId, Stream>,
+    /// In order, so that what happens does not depend on a hash's seed.
+    streams: BTreeMap<RequestId, Stream>,
     options: BatchOptions,
     shared: Arc<Shared>,
     figures: BatchFigures,
-    blocks: Arc<SharedFigures>,
-    /// What the batch under way is, for its blocks.
-    step: Arc<CurrentStep>,
 }
 
-impl Worker {
+impl<C: Compute> Worker<C> {
     pub(super) fn new(
-        engine: &Engine,
+        compute: C,
         options: &BatchOptions,
-        watcher: Option<Box<dyn RoutingWatcher>>,
+        sharing: Sharing,
         shared: Arc<Shared>,
-    ) -> Result<Self, SessionError> {
-        let step_tokens = options.step_tokens.max(u32::from(options.sequences));
-        let sharing = sharing(options, engine.keeps_every_position());
-        let shape = ContextOptions {
-            context_tokens: options.context_tokens,
-            batch_tokens: step_tokens.min(options.context_tokens),
-            sequences: u32::from(options.sequences),
-            unified: matches!(sharing, Sharing::Prefixes | Sharing::Cells),
-            precise_attention: false,
-        };
-        let counted = SessionShape {
-            context_tokens: shape.context_tokens,
-            chunk_tokens: shape.batch_tokens,
-            output_tokens: shape.sequences,
-        };
-        let step = Arc::<CurrentStep>::default();
-        let (drive, blocks) = engine.drive(counted, watcher, Arc::clone(&step))?;
-        let context = engine.context(&shape, drive)?;
-        let planner = Planner::new(BatchLimits {
-            sequences: options.sequences,
-            cells: options.context_tokens,
-            step_tokens: shape.batch_tokens,
-            prefill_beside_decode: options.prefill_beside_decode,
-            waiting: usize::MAX,
-            sharing,
-        });
-        Ok(Self {
-            batch: Batch::with_capacity(step_tokens as usize),
-            context,
-            planner,
-            streams: HashMap::new(),
+    ) -> Self {
+        Self {
+            compute,
+            rows: Vec::with_capacity(options.batch_tokens() as usize),
+            planner: Planner::new(options.limits(sharing)),
+            streams: BTreeMap::new(),
             options: *options,
             shared,
             figures: BatchFigures::default(),
-            blocks,
-            step,
-        })
+        }
     }
 
     pub(super) fn longest(&self) -> u32 {
         self.planner.longest()
     }
 
-    /// Which experts are in memory; `None` when all are.
-    pub(super) fn resident(&self) -> Option<Arc<ResidentExperts>> {
-        self.blocks.resident()
+    /// Whether no request is here.
+    pub(super) fn is_idle(&self) -> bool {
+        self.streams.is_empty()
     }
 
-    /// Works until no more requests can come and all are answered.
-    pub(super) fn run(mut self, mut requests: mpsc::Receiver<Incoming>) {
-        loop {
-            if self.streams.is_empty() {
-                let Some(incoming) = requests.blocking_recv() else { return };
-                self.take(incoming);
+    /// One step for those that are here.
+    pub(super) fn turn(&mut self) {
+        self.drop_gone();
+        self.step();
+        self.publish();
+    }
+
+    /// Everyone gets `reason` and is gone; the planner is left as it is.
+    pub(super) fn give_up(&mut self, reason: &str) {
+        for (_, stream) in std::mem::take(&mut self.streams) {
+            if !stream.begun {
+                self.shared.waiting.fetch_sub(1, Relaxed);
             }
-            while let Ok(incoming) = requests.try_recv() {
-                self.take(incoming);
-            }
-            self.drop_gone();
-            self.step();
-            self.publish();
+            self.figures.failed += 1;
+            stream.send(Event::Failed(reason.to_owned()));
         }
+        self.publish();
     }
 
-    fn take(&mut self, incoming: Incoming) {
+    pub(super) fn take(&mut self, incoming: Incoming) {
         let Incoming { id, ask, events } = incoming;
         let chunk_tokens = chunk_for(ask.prompt.len(), self.options.step_tokens);
         let prompt = Prompt { tokens: ask.prompt.clone(), chunk_tokens };
-        let stream = Stream::new(ask, self.context.model().vocab_size(), events);
+        let stream = Stream::new(ask, self.compute.vocab_size(), events);
         match self.planner.submit(id, prompt) {
             Ok(()) => drop(self.streams.insert(id, stream)),
             Err(refused) => {
@@ -127,16 +95,19 @@ impl Worker {
     }
 
     fn step(&mut self) {
-        let step = self.planner.plan();
-        step.changes.iter().for_each(|change| self.change(change));
+        let mut step = self.planner.plan();
+        if !self.carry_out(&step.changes) {
+            return;
+        }
+        step.parts.retain(|part| self.streams.contains_key(&part.request));
         for part in &step.parts {
             self.begin(part);
         }
         let together = if self.options.exact { 1 } else { step.parts.len().max(1) };
         for parts in step.parts.chunks(together) {
-            let begun = now();
+            let begun = self.shared.clock.now();
             let result = self.compute(parts);
-            self.count(parts, begun.elapsed());
+            self.count(parts, self.shared.clock.now().saturating_sub(begun));
             match result {
                 Ok(()) => self.sample(parts),
                 Err(error) => self.fail(parts, &error),
@@ -145,18 +116,44 @@ impl Worker {
         if self.streams.is_empty() {
             // What the last ones held is freed before the thread sleeps.
             let freed = self.planner.plan();
-            freed.changes.iter().for_each(|change| self.change(change));
+            self.carry_out(&freed.changes);
         }
     }
 
-    fn change(&mut self, change: &Change) {
+    /// Makes the planner's changes of the cache, in order. A sequence that cannot be cut is
+    /// dropped whole, and its request fails; `false` when even that was refused: then cache and
+    /// ledger tell different stories, so both begin anew, and every request in them fails.
+    fn carry_out(&mut self, changes: &[Change]) -> bool {
+        for change in changes {
+            if self.change(change) {
+                continue;
+            }
+            self.figures.failed_cuts += 1;
+            let reason = format!("the cache could not be cut ({change:?})");
+            self.note_failure(&reason, false);
+            if let Change::Cut { sequence, .. } = *change
+                && self.compute.truncate(i32::from(sequence), 0)
+            {
+                let holder = self.planner.request_of(sequence);
+                holder.into_iter().for_each(|id| self.fail_one(id, reason.clone()));
+                continue;
+            }
+            self.compute.clear();
+            self.planner.reset().into_iter().for_each(|id| self.fail_one(id, reason.clone()));
+            return false;
+        }
+        true
+    }
+
+    fn change(&mut self, change: &Change) -> bool {
         match *change {
-            Change::Drop { sequence } => drop(self.context.truncate(i32::from(sequence), 0)),
+            Change::Drop { sequence } => self.compute.truncate(i32::from(sequence), 0),
             Change::Copy { from, to, tokens } => {
-                self.context.copy_prefix(i32::from(from), i32::from(to), tokens as i32);
+                self.compute.copy_prefix(i32::from(from), i32::from(to), tokens as i32);
+                true
             }
             Change::Cut { sequence, tokens } => {
-                let _ = self.context.truncate(i32::from(sequence), tokens as i32);
+                self.compute.truncate(i32::from(sequence), tokens as i32)
             }
         }
     }
@@ -170,25 +167,22 @@ impl Worker {
         }
     }
 
-    fn compute(&mut self, parts: &[StepPart]) -> Result<(), DecodeError> {
-        self.batch.clear();
+    fn compute(&mut self, parts: &[StepPart]) -> Result<(), ComputeError> {
+        self.rows.clear();
         for part in parts {
             let tokens = self.planner.tokens(part.sequence);
-            for at in part.first..part.first + part.tokens {
-                self.batch.push(BatchToken {
-                    token: tokens[at as usize],
-                    position: at as i32,
-                    sequence: i32::from(part.sequence),
-                    logits: part.samples && at + 1 == part.first + part.tokens,
-                });
-            }
+            self.rows.extend((part.first..part.first + part.tokens).map(|at| BatchToken {
+                token: tokens[at as usize],
+                position: at as i32,
+                sequence: i32::from(part.sequence),
+                logits: part.samples && at + 1 == part.first + part.tokens,
+            }));
         }
-        let phase = phase_of(parts);
-        self.step.set(phase);
-        self.context.decode(&self.batch, PoolChoice::of(phase == Phase::Decode))
+        self.compute.decode(&self.rows, phase_of(parts))
     }
 
     fn sample(&mut self, parts: &[StepPart]) {
+        self.shared.health.succeeded();
         let mut next = 0;
         for part in parts {
             next += part.tokens as usize;
@@ -197,7 +191,7 @@ impl Worker {
             }
             let Some(stream) = self.streams.get_mut(&part.request) else { continue };
             self.figures.answer_tokens += 1;
-            match stream.sample(&self.context, next - 1) {
+            match stream.sample(&self.compute, next - 1) {
                 Next::Token(token) => {
                     if !self.planner.on_token(part.request, token) {
                         self.end(part.request, Reason::Length);
@@ -205,8 +199,10 @@ impl Worker {
                 }
                 Next::End(reason) => self.end(part.request, reason),
                 Next::Stuck => {
-                    let words = "no token fits the grammar".to_owned();
-                    self.fail_one(part.request, words);
+                    self.fail_one(part.request, "no token fits the grammar".to_owned());
+                }
+                Next::Silent => {
+                    self.fail_one(part.request, "the context has no logits".to_owned());
                 }
             }
         }
@@ -219,10 +215,16 @@ impl Worker {
         }
     }
 
-    fn fail(&mut self, parts: &[StepPart], error: &DecodeError) {
+    fn fail(&mut self, parts: &[StepPart], error: &ComputeError) {
+        self.note_failure(&error.reason, error.model_changed);
         for part in parts {
-            self.fail_one(part.request, error.to_string());
+            self.fail_one(part.request, error.reason.clone());
         }
+    }
+
+    fn note_failure(&self, reason: &str, for_good: bool) {
+        tracing::warn!(reason, "a step failed");
+        self.shared.health.failed(self.shared.clock.now(), reason.to_owned(), for_good);
     }
 
     fn fail_one(&mut self, id: RequestId, reason: String) {
@@ -255,8 +257,9 @@ impl Worker {
 
     fn publish(&mut self) {
         self.figures.planner = self.planner.figures();
-        self.figures.seam = self.context.seam_counts();
-        self.figures.stream = self.blocks.get().stream;
+        let counted = self.compute.figures();
+        self.figures.seam = counted.seam;
+        self.figures.stream = counted.stream;
         *self.shared.figures.lock().expect("no panic holds this lock") = self.figures;
     }
 }
@@ -264,14 +267,4 @@ impl Worker {
 /// Decode, when no row of a prompt is among them.
 fn phase_of(parts: &[StepPart]) -> Phase {
     if parts.iter().all(|part| part.decodes) { Phase::Decode } else { Phase::Prefill }
-}
-
-/// How streams share the cache.
-fn sharing(options: &BatchOptions, keeps_every_position: bool) -> Sharing {
-    match (options.exact, keeps_every_position, options.own_caches) {
-        (true, _, _) => Sharing::Nothing,
-        (false, false, _) => Sharing::Cells,
-        (false, true, true) => Sharing::Parts,
-        (false, true, false) => Sharing::Prefixes,
-    }
 }

@@ -116,6 +116,9 @@ impl BlockExecutor for Drive {
         if !matches!(outcome, Ok(ComputeOutcome::Done)) {
             streaming.abandon();
         }
+        if streaming.experts.changed() {
+            self.figures.note_model_changed();
+        }
         if let Some(timeline) = &streaming.timeline {
             timeline.end_block();
         }

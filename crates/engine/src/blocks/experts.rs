@@ -7,8 +7,8 @@ use crate::blocks::resident::ResidentExperts;
 use motley_model::{LayerExperts, Matrix, ModelSpec, TensorPart};
 use motley_store::{
     Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, ExpertRead,
-    FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadSpeed, Reader,
-    ReaderOptions, Request, Tag, choose,
+    FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadError, ReadSpeed,
+    Reader, ReaderOptions, Request, Tag, choose,
 };
 use motley_trace::ExpertKey;
 use std::collections::{BTreeMap, HashMap};
@@ -56,6 +56,8 @@ pub(crate) struct Experts {
     filled: HashMap<ExpertKey, FilledExpert>,
     /// The keys of `filled`, for others to read.
     resident: Arc<ResidentExperts>,
+    /// Whether a read found a file changed.
+    changed: bool,
 }
 
 impl Experts {
@@ -83,7 +85,8 @@ impl Experts {
         };
         let probed = reader.counters();
         let resident = Arc::new(ResidentExperts::new(layers.len(), spec.experts as usize));
-        Ok(Self { layers, arenas, reader, probed, disk, filled: HashMap::new(), resident })
+        let (filled, changed) = (HashMap::new(), false);
+        Ok(Self { layers, arenas, reader, probed, disk, filled, resident, changed })
     }
 
     /// Which experts are in memory, readable while it changes.
@@ -153,6 +156,11 @@ impl Experts {
         }
     }
 
+    /// Whether a read found that a file is not what was opened any more.
+    pub(crate) fn changed(&self) -> bool {
+        self.changed
+    }
+
     /// Memory of the slots in use.
     pub(crate) fn occupied_bytes(&self) -> u64 {
         self.arenas.values().map(Arena::occupied_bytes).sum()
@@ -176,7 +184,10 @@ impl Experts {
                 self.resident.set(key, true);
                 None
             }
-            Err(failed) => Some(failed.error.to_string()),
+            Err(failed) => {
+                self.changed |= matches!(failed.error, ReadError::Changed { .. });
+                Some(failed.error.to_string())
+            }
         };
         Landed { key, error }
     }

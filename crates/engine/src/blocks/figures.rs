@@ -7,6 +7,7 @@ use motley_sched::Phase;
 use motley_sched::scheduler::Counts;
 use motley_store::Counters;
 use motley_trace::PhaseRecord;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -55,12 +56,23 @@ pub struct BlockSums {
 pub(crate) struct SharedFigures {
     sums: Mutex<BlockSums>,
     resident: Option<Arc<ResidentExperts>>,
+    model_changed: AtomicBool,
 }
 
 impl SharedFigures {
     /// Nothing counted yet; `resident` when experts are read on demand.
     pub(crate) fn new(resident: Option<Arc<ResidentExperts>>) -> Self {
-        Self { sums: Mutex::default(), resident }
+        Self { resident, ..Self::default() }
+    }
+
+    /// A model file is not what was opened any more.
+    pub(crate) fn note_model_changed(&self) {
+        self.model_changed.store(true, Relaxed);
+    }
+
+    /// Whether a model file was seen to have changed.
+    pub(crate) fn model_changed(&self) -> bool {
+        self.model_changed.load(Relaxed)
     }
 
     pub(crate) fn get(&self) -> BlockSums {

@@ -72,7 +72,11 @@ impl Sampler {
     /// no logits. The chain is asked freely first: most of the time its choice is allowed,
     /// and the whole vocabulary need not be matched against the grammar.
     pub fn sample(&mut self, context: &Context, index: usize) -> Option<i32> {
-        let logits = context.logits(index)?;
+        self.sample_from(context.logits(index)?)
+    }
+
+    /// As [`Sampler::sample`], from the logits themselves, `[vocab]`.
+    pub fn sample_from(&mut self, logits: &[f32]) -> Option<i32> {
         let mut token = match self.greedy {
             true => likeliest(logits),
             false => self.choose(logits, None),

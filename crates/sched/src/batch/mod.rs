@@ -23,6 +23,7 @@
 
 mod cells;
 mod planner;
+mod reset;
 mod sequence;
 
 pub use planner::{Figures, Planner};

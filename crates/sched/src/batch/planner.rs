@@ -14,11 +14,11 @@ const LONG_PROMPT_SHARE: u32 = 4;
 /// Plans the steps of one context. Keeps the tokens of every sequence.
 #[derive(Debug, Clone)]
 pub struct Planner {
-    limits: BatchLimits,
-    cells: Cells,
-    sequences: Vec<Option<Sequence>>,
+    pub(super) limits: BatchLimits,
+    pub(super) cells: Cells,
+    pub(super) sequences: Vec<Option<Sequence>>,
     waiting: VecDeque<Waiting>,
-    changes: Vec<Change>,
+    pub(super) changes: Vec<Change>,
     /// Counts admissions and uses; stands in for time.
     clock: u64,
     figures: Figures,
@@ -140,11 +140,6 @@ impl Planner {
             _ => self.forget(at),
         }
         true
-    }
-
-    /// Forgets every kept prefix.
-    pub fn forget_prefixes(&mut self) {
-        while self.forget_oldest_kept() {}
     }
 
     /// Tokens of a sequence, computed ones first.
@@ -367,7 +362,7 @@ impl Planner {
         parts.push(StepPart { request, sequence: at as u16, first, tokens, samples, decodes });
     }
 
-    fn forget_oldest_kept(&mut self) -> bool {
+    pub(super) fn forget_oldest_kept(&mut self) -> bool {
         let kept = self.sequences.iter().enumerate().filter_map(|(at, sequence)| {
             match sequence.as_ref()?.role {
                 Role::Kept { used } => Some((used, at)),
@@ -421,7 +416,7 @@ impl Planner {
         sequences.filter_map(|(at, s)| Some((at, s.as_ref().filter(|s| s.age().is_some())?)))
     }
 
-    fn oldest_first(&self) -> Vec<usize> {
+    pub(super) fn oldest_first(&self) -> Vec<usize> {
         let mut order: Vec<_> = self.active().map(|(at, s)| (s.age(), at)).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, at)| at).collect()

@@ -105,6 +105,13 @@ impl Job {
         self.cursor = (self.pieces.len(), 0);
     }
 
+    /// As [`Job::fail`], with the reason behind the one that is known, if one is: a file that was
+    /// cut reads short.
+    pub(crate) fn fail_because(&mut self, error: ReadError) {
+        self.error = Some(error);
+        self.cursor = (self.pieces.len(), 0);
+    }
+
     /// Whether no chunk is left to hand out.
     pub(crate) fn all_handed_out(&mut self) -> bool {
         self.skip_empty();

@@ -177,7 +177,7 @@ impl ReadQueue {
     fn finish(&self, mut job: Job) {
         let changed = job.files().filter_map(|file| self.files.get(file)).find(|f| !f.unchanged());
         if let Some(file) = changed {
-            job.fail(ReadError::Changed { path: file.path.clone() });
+            job.fail_because(ReadError::Changed { path: file.path.clone() });
         }
         let mut state = self.state();
         state.finishing -= 1;
