@@ -10,7 +10,8 @@
 //! * `between`: a block's formula, for units that are not ggml; `dequant`: its weights.
 //! * `stream`: ggml's backends, `graph` and `tensors`: its graphs, tensors and memory, as
 //!   owned values.
-//! * `threadpool`: the threads of the CPU backend; [`cpu`]: its registry and features.
+//! * `threadpool`: the threads of the CPU backend; `thread_probe`: whether they can be had;
+//!   [`cpu`]: its registry and features.
 //! * `devices`: everything ggml can compute on.
 
 pub(crate) mod between;
@@ -25,6 +26,7 @@ pub(crate) mod project;
 pub(crate) mod stream;
 pub(crate) mod subset;
 pub(crate) mod tensors;
+mod thread_probe;
 pub(crate) mod threadpool;
 pub(crate) mod unit;
 

@@ -6,7 +6,7 @@ use super::batch::Batch;
 use super::log;
 use super::model::Model;
 use super::shim::{self, Thrown};
-use crate::compute::threadpool::Threadpool;
+use crate::compute::threadpool::{Threadpool, occupy};
 use crate::seam::backend::{Binding, with_binding};
 use crate::seam::executor::{BlockError, BlockExecutor};
 use crate::seam::link::{BackendLink, SeamCounts};
@@ -52,6 +52,10 @@ pub enum PoolChoice {
 }
 
 impl Pools {
+    fn both(&self) -> [&Arc<Threadpool>; 2] {
+        [&self.decode, &self.prefill]
+    }
+
     fn get(&self, choice: PoolChoice) -> &Arc<Threadpool> {
         match choice {
             PoolChoice::Decode => &self.decode,
@@ -152,7 +156,9 @@ impl Context {
         if !pool.cpus().is_empty() {
             bind_this_thread(pool.cpus());
         }
-        // SAFETY: the batch's arrays are live; the context is ours alone.
+        // Contexts that share a pool take turns.
+        let _occupied = occupy(self.pools.both().into_iter().chain(&self.former));
+        // SAFETY: the batch's arrays are live; the context is ours alone, and so are its pools.
         let code = unsafe { shim::decode(self.raw.as_ptr(), batch.raw()) };
         let error = self.link.take_error();
         Err(match (code?, error) {

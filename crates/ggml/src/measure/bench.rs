@@ -10,7 +10,7 @@ use crate::compute::cpu;
 use crate::compute::outcome::ComputeOutcome;
 use crate::compute::stream::Stream;
 use crate::compute::tensors::{Buffer, Tensors};
-use crate::compute::threadpool::Threadpool;
+use crate::compute::threadpool::{Threadpool, occupy};
 use crate::gpu::device::GpuDevice;
 use crate::seam::runtime::Runtime;
 use llama_cpp_sys_2 as sys;
@@ -148,11 +148,13 @@ impl ExpertStack {
         // SAFETY: returns a static of ggml's.
         let memory = unsafe { sys::ggml_backend_cpu_buffer_type() };
         assert_eq!(self.rows, memory, "a device has no threads of ours");
+        let occupied = occupy(&self.pool);
         // SAFETY: ggml pauses the pool before, which is ours and live until the exchange below.
         unsafe {
             (cpu::procs().set_threads)(self.stream.raw(), pool.threads() as i32);
             (cpu::procs().set_threadpool)(self.stream.raw(), pool.raw());
         }
+        drop(occupied);
         self.pool = Some(pool);
     }
 
@@ -253,6 +255,7 @@ impl BenchBlock<'_> {
     }
 
     fn compute(&mut self) -> ComputeOutcome {
+        let _occupied = occupy(&self.stack.pool);
         // SAFETY: backend, its pool and the graph are live; the stack is not `Sync`, so runs of
         // its blocks come one after the other.
         let status =
