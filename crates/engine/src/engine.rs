@@ -20,7 +20,7 @@ use motley_ggml::{
     Pools, ReadCounts, Runtime, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError};
-use motley_model::{ModelError, ModelFiles, ModelSpec, Role, Sizes, TensorPart};
+use motley_model::{ModelError, ModelFiles, ModelSpec, Role, Sizes, TensorPart, ValueError};
 use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
@@ -86,6 +86,9 @@ pub enum EngineError {
     /// The files are not a model Motley can read.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Its header has values llama.cpp does not survive.
+    #[error("{}: {source}", path.display())]
+    Values { path: PathBuf, source: ValueError },
     /// The files cannot be presented as one.
     #[error("{}: {source}", path.display())]
     Layout { path: PathBuf, source: LayoutError },
@@ -134,6 +137,7 @@ impl Engine {
         on_progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, EngineError> {
         let path = &files.paths[0].clone();
+        files.check_values().map_err(|source| EngineError::Values { path: path.into(), source })?;
         let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
         let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
         let EngineOptions { gpu_layers, gpu_experts, .. } = *options;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::gguf::{
     GgufHeader, GgufLimits, LayoutError, MetaValue, ReadError, VirtualLayout, rewrite_header,
 };
+use crate::values::{self, ValueError};
 
 /// Most shards of one model; their number has five digits in the names, and real ones a few dozen.
 pub const MAX_SHARDS: u64 = 4096;
@@ -113,6 +114,12 @@ impl ModelFiles {
     /// One virtual file over all of them.
     pub fn layout(&self) -> Result<VirtualLayout, LayoutError> {
         rewrite_header(&self.headers)
+    }
+
+    /// Refuses values on which llama.cpp would end the process: whoever hands the files to it
+    /// calls this first.
+    pub fn check_values(&self) -> Result<(), ValueError> {
+        values::check(&self.headers)
     }
 
     fn check_tensor_count(&self) -> Result<(), OpenError> {

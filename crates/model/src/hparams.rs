@@ -27,11 +27,13 @@ impl<'a> Keys<'a> {
         Ok(Self { metadata, architecture })
     }
 
-    fn get(&self, key: &str) -> Option<&'a MetaValue> {
+    /// The value of `<architecture>.<key>`.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a MetaValue> {
         self.metadata.get(&self.full(key))
     }
 
-    fn full(&self, key: &str) -> String {
+    /// `<architecture>.<key>`.
+    pub(crate) fn full(&self, key: &str) -> String {
         format!("{}.{key}", self.architecture)
     }
 

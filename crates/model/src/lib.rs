@@ -13,6 +13,7 @@
 //! * `router`: how experts are chosen (W1).
 //! * `experts`: where each expert lies.
 //! * `spec`: all of it together, [`ModelSpec`].
+//! * `values`: what must not reach llama.cpp, because it would end the process.
 //! * `sizes`: bytes by purpose.
 //! * `summary`: the model in brief, serialisable.
 //! * `bytes`: numbers of bytes, written for people.
@@ -30,6 +31,7 @@ mod router;
 mod sizes;
 mod spec;
 mod summary;
+mod values;
 
 pub use bytes::format_bytes;
 pub use error::{ModelError, SpecError};
@@ -41,3 +43,4 @@ pub use router::{Gating, Groups, Router};
 pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};
 pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};
+pub use values::{MAX_TOKEN_BYTES, MAX_WIDTH, ValueError};

@@ -1,6 +1,7 @@
 //! Changes of a header: keys and tensors. One kind is one function; each says what it did.
 
 use super::draft::Draft;
+use super::edit::set;
 use super::tokenizer;
 use super::values;
 use super::words::{ARCHITECTURES, KEYS, TOKENIZER_KEYS, one_of};
@@ -51,23 +52,6 @@ const KINDS: &[(&str, Kind)] = &[
 pub(super) fn change(draft: &mut Draft, random: &mut Rng) -> Change {
     let (kind, make) = random.choice(KINDS).expect("there are kinds");
     Change { kind, said: make(draft, random) }
-}
-
-/// Sets a key, and says so.
-pub(super) fn set(metadata: &mut Metadata, key: &str, value: MetaValue) -> String {
-    let said = format!("{key} = {}", shown(&value));
-    metadata.insert(key, value);
-    said
-}
-
-fn shown(value: &MetaValue) -> String {
-    match value {
-        MetaValue::Array(array) => format!("{} elements", array.len()),
-        MetaValue::String(text) => {
-            text.to_string_lossy().chars().take(40).flat_map(char::escape_debug).collect()
-        }
-        scalar => format!("{scalar:?}"),
-    }
 }
 
 fn keys(metadata: &Metadata, wanted: fn(&MetaValue) -> bool) -> Vec<String> {

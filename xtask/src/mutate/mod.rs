@@ -3,23 +3,28 @@
 //! ended by a signal, or does not end, is a finding.
 //!
 //! In reading order:
+//! * `options`: what is tried.
 //! * `draft`: a model's header that can be changed, and its files.
 //! * `words`: what the pinned llama.cpp knows by name.
 //! * `values`: odd numbers, texts and types.
+//! * `edit`: sets a key and says so.
 //! * `change`: changes of keys and tensors; `tokenizer`: changes of the vocabulary.
 //! * `trial`: one run and how it ended.
 //! * `report`: all runs in numbers.
 
 mod change;
 mod draft;
+mod edit;
+mod options;
 mod report;
 mod tokenizer;
 mod trial;
 mod values;
 mod words;
 
+pub use options::{LoadingPath, Mutations};
 pub use report::Report;
-pub use trial::{Ending, LoadingPath};
+pub use trial::Ending;
 
 use anyhow::{Context, Result, ensure};
 use draft::Draft;
@@ -27,27 +32,11 @@ use motley_testkit::gguf_source::Tokenizer;
 use motley_testkit::synth::{self, Arch, Preset, Request};
 use motley_testkit::{fixtures, smollm2};
 use report::Run;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What to do.
-#[derive(Debug, Clone)]
-pub struct Mutations {
-    /// The program under test.
-    pub motley: PathBuf,
-    /// Numbers of the mutations: each follows from the seed and its number alone.
-    pub numbers: std::ops::Range<usize>,
-    pub seed: u64,
-    /// Ways of loading each mutation is tried with.
-    pub paths: Vec<LoadingPath>,
-    /// Trials at a time.
-    pub jobs: usize,
-    /// Flags for `motley run` beside those of the trial.
-    pub flags: Vec<String>,
-}
-
-/// Tries every mutation; `on_run` hears of each that ended badly.
+/// Tries every mutation; `on_bad` hears of each that ended badly.
 pub fn mutate(mutations: &Mutations, on_bad: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     ensure!(mutations.motley.exists(), "{} is not there", mutations.motley.display());
     let folder = tempfile::tempdir().context("a folder for mutated files")?;

@@ -1,7 +1,7 @@
 //! All trials in numbers, and every one that ended badly in words.
 
-use super::Mutations;
-use super::trial::{Ending, LoadingPath};
+use super::options::{LoadingPath, Mutations};
+use super::trial::Ending;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Changes of a vocabulary: its kind, tokens, merges, types, scores, special ids and template.
 
-use super::change::set;
 use super::draft::Draft;
+use super::edit::set;
 use super::values;
 use super::words::{PRE_TOKENIZERS, TOKENIZER_KEYS, TOKENIZERS, one_of};
 use fastrand::Rng;

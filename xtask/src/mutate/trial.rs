@@ -1,9 +1,8 @@
 //! One mutation in a process of its own: address space and time are bounded, and how it ended is
 //! all that counts.
 
-use super::Mutations;
+use super::options::{LoadingPath, Mutations};
 use anyhow::{Context, Result};
-use serde::Serialize;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -20,26 +19,6 @@ const LOOK: Duration = Duration::from_millis(5);
 const PROMPT: &str = "Hello 世界, Привет! 12345 naïve 🙂 x";
 /// Words of the message when a child process found that a file ends the engine.
 const CHILD_FAILED: &str = "makes the engine fail";
-
-/// How weights come into memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadingPath {
-    /// llama.cpp sees the mapped file.
-    Mapped,
-    /// Experts are read as tokens need them.
-    OnDemand,
-}
-
-impl LoadingPath {
-    /// Its value of `--loading`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mapped => "mapped",
-            Self::OnDemand => "on-demand",
-        }
-    }
-}
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

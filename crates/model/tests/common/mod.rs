@@ -1,5 +1,7 @@
 //! Small synthetic models with the tensor names and keys of real architectures. Weights are zeros.
 
+#![allow(dead_code, reason = "each test binary uses its part")]
+
 use std::path::{Path, PathBuf};
 
 use motley_model::gguf::{
