@@ -1,6 +1,7 @@
 //! Where calibrations and profiles are kept: one new file per run, never one over another. The
 //! newest full calibration of a processor of this name counts, whatever its age beside a quick
 //! one; to go back, remove newer ones. A quick one counts for models whose experts it measured.
+//! Files appear whole or not at all; one that cannot be used is passed over with a warning.
 //!
 //! ```text
 //! <config>/motley/calibrations/2026-01-31T12-00-00Z.toml
@@ -10,13 +11,14 @@
 //! `<config>` is the system's folder for settings (`XDG_CONFIG_HOME`, `~/.config`, …);
 //! `MOTLEY_CONFIG` names another in place of `<config>/motley`.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use motley_cost::calibration::{CalibrationError, CalibrationFile};
 use motley_model::ModelSpec;
+use motley_trace::whole_file;
 
 use crate::measure::ExpertKind;
 
@@ -36,6 +38,9 @@ pub enum LibraryError {
     /// A file is not what it should be.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
+    /// The same of a tuning.
+    #[error("{}: {reason}", path.display())]
+    Tuning { path: PathBuf, reason: String },
 }
 
 /// The folder of this user.
@@ -50,31 +55,68 @@ pub fn folder() -> Result<PathBuf, LibraryError> {
 /// Writes a calibration into a new file below `folder`.
 pub fn save(folder: &Path, calibration: &CalibrationFile) -> Result<PathBuf, LibraryError> {
     let stem = calibration.provenance.date.replace(':', "-");
-    let (mut file, path) = create(&folder.join("calibrations"), &stem, "toml")?;
-    file.write_all(calibration.to_toml().as_bytes())
-        .map_err(|source| LibraryError::Io { path: path.clone(), source })?;
-    Ok(path)
+    let text = calibration.to_toml();
+    create(&folder.join("calibrations"), &stem, "toml", text.as_bytes())
 }
 
-/// A new file `<stem>.<extension>` in `folder`, numbered where that name is taken.
-pub fn create(folder: &Path, stem: &str, extension: &str) -> Result<(File, PathBuf), LibraryError> {
-    std::fs::create_dir_all(folder)
-        .map_err(|source| LibraryError::Io { path: folder.into(), source })?;
-    for number in 1..MAX_SAME_SECOND {
+/// A new file `<stem>.<extension>` in `folder` that holds `bytes`, numbered where that name is
+/// taken.
+pub fn create(
+    folder: &Path,
+    stem: &str,
+    extension: &str,
+    bytes: &[u8],
+) -> Result<PathBuf, LibraryError> {
+    let failed = |source| LibraryError::Io { path: folder.into(), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let name = |number: u32| {
         let more = if number == 1 { String::new() } else { format!(".{number}") };
-        let path = folder.join(format!("{stem}{more}.{extension}"));
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(LibraryError::Io { path, source }),
+        folder.join(format!("{stem}{more}.{extension}"))
+    };
+    whole_file::create((1..MAX_SAME_SECOND).map(name), bytes).map_err(failed)
+}
+
+/// The files in `folder` that end in `extension`, sorted by name; none where there is no folder.
+/// One that cannot be listed is warned of.
+pub fn kept(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let listed = std::fs::read_dir(folder).and_then(|entries| {
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
+    });
+    let mut paths = listed.unwrap_or_else(|error| {
+        if error.kind() != io::ErrorKind::NotFound {
+            tracing::warn!("{}: what is kept there is not used: {error}", folder.display());
         }
+        Vec::new()
+    });
+    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
+    paths.sort();
+    paths
+}
+
+/// Tells the user that a kept file is not used, why, and which `command` makes one that is.
+pub fn warn_passed_over(error: &dyn Error, command: &str) {
+    let (mut reason, mut next) = (one_line(error), error.source());
+    while let Some(cause) = next {
+        let words = one_line(cause);
+        // Some errors have their cause in their own words already.
+        if !reason.contains(&words) {
+            reason += &format!(": {words}");
+        }
+        next = cause.source();
     }
-    Err(LibraryError::Io { path: folder.into(), source: io::ErrorKind::AlreadyExists.into() })
+    tracing::warn!("a kept file is passed over: {reason}; remove it, and run `{command}` again");
+}
+
+/// An error without the excerpt (`1 | text`) a TOML error draws between its lines.
+fn one_line(error: &dyn Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.contains('|')).collect::<Vec<_>>().join(": ")
 }
 
 /// The calibration below `folder` that counts on a processor called `cpu` when no model is in
 /// question: the newest full one, else the newest. Unreadable files and those of other versions
-/// are skipped.
+/// are passed over with a warning.
 pub fn newest(folder: &Path, cpu: &str) -> Option<(PathBuf, CalibrationFile)> {
     best(folder, cpu, |_| true)
 }
@@ -92,12 +134,17 @@ pub fn for_kinds(
 
 /// [`newest`] of this machine in this user's folder.
 pub fn of_this_machine() -> Option<(PathBuf, CalibrationFile)> {
-    newest(&folder().ok()?, &this_cpu())
+    newest(&known_folder()?, &this_cpu())
 }
 
 /// [`for_kinds`] of this machine in this user's folder, for `model`.
 pub fn for_model(model: &ModelSpec) -> Option<(PathBuf, CalibrationFile)> {
-    for_kinds(&folder().ok()?, &this_cpu(), &ExpertKind::of_model(model))
+    for_kinds(&known_folder()?, &this_cpu(), &ExpertKind::of_model(model))
+}
+
+/// [`folder`], where the system names one; a warning where it does not.
+pub fn known_folder() -> Option<PathBuf> {
+    folder().inspect_err(|error| tracing::warn!("nothing kept is used: {error}")).ok()
 }
 
 /// The newest full calibration, else the newest quick one that `fits`.
@@ -106,16 +153,14 @@ fn best(
     cpu: &str,
     fits: impl Fn(&CalibrationFile) -> bool,
 ) -> Option<(PathBuf, CalibrationFile)> {
-    let entries = std::fs::read_dir(folder.join("calibrations")).ok()?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
     let mut quick = None;
-    for path in paths.into_iter().rev() {
+    for path in kept(&folder.join("calibrations"), "toml").into_iter().rev() {
         match read(&path) {
+            Err(error) => warn_passed_over(&error, "motley calibrate"),
             Ok(found) if found.provenance.cpu != cpu => {}
             Ok(found) if !found.provenance.quick => return Some((path, found)),
             Ok(found) if quick.is_none() && fits(&found) => quick = Some((path, found)),
-            _ => {}
+            Ok(_) => {}
         }
     }
     quick

@@ -5,12 +5,11 @@
 //! <config>/motley/tunings/<model>-2026-01-31T12-00-00Z.toml
 //! ```
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::library::{LibraryError, create};
+use crate::library::{LibraryError, create, kept, warn_passed_over};
 
 /// Version of the format.
 pub const TUNING_VERSION: u32 = 1;
@@ -100,30 +99,40 @@ pub fn save(folder: &Path, tuning: &Tuning) -> Result<PathBuf, LibraryError> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = tuning.subject.model.chars().take(80).map(plain).collect();
     let stem = format!("{name}-{}", tuning.date.replace(':', "-"));
-    let (mut file, path) = create(&folder.join("tunings"), &stem, "toml")?;
     let text = toml::to_string(tuning).expect("numbers, words and lists are TOML");
-    file.write_all(text.as_bytes())
-        .map_err(|source| LibraryError::Io { path: path.clone(), source })?;
-    Ok(path)
+    create(&folder.join("tunings"), &stem, "toml", text.as_bytes())
 }
 
 /// The newest tuning below `folder` for `subject` that was measured without other work on the
-/// cores; files that cannot be read are skipped.
+/// cores; files that cannot be used are passed over with a warning.
 pub fn newest(folder: &Path, subject: &Subject) -> Option<Tuning> {
-    let entries = std::fs::read_dir(folder.join("tunings")).ok()?;
-    let found = entries.flatten().filter_map(|entry| read(&entry.path()));
+    let usable = |path: PathBuf| {
+        read(&path).inspect_err(|error| warn_passed_over(error, "motley tune MODEL")).ok()
+    };
+    let found = kept(&folder.join("tunings"), "toml").into_iter().filter_map(usable);
     let fits = found.filter(|tuning| tuning.subject == *subject && !tuning.contended);
     fits.max_by(|a, b| a.date.cmp(&b.date))
 }
 
-fn read(path: &Path) -> Option<Tuning> {
-    let size = std::fs::metadata(path).ok()?.len();
-    let text = std::fs::read_to_string(path).ok().filter(|_| size <= MAX_FILE_BYTES)?;
-    let tuning: Tuning = toml::from_str(&text).ok()?;
-    let sane = |threads: &Threads| (1..=MAX_THREADS).contains(&threads.threads);
-    let sound =
-        tuning.motley_tuning == TUNING_VERSION && sane(&tuning.prefill) && sane(&tuning.decode);
-    sound.then_some(tuning)
+fn read(path: &Path) -> Result<Tuning, LibraryError> {
+    let unreadable = |source| LibraryError::Io { path: path.into(), source };
+    let unusable = |reason| LibraryError::Tuning { path: path.into(), reason };
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(unusable(format!("{size} bytes, the limit is {MAX_FILE_BYTES}")));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let tuning: Tuning =
+        toml::from_str(&text).map_err(|error| unusable(error.message().to_owned()))?;
+    if tuning.motley_tuning != TUNING_VERSION {
+        let found = tuning.motley_tuning;
+        return Err(unusable(format!("version {found}, but this program reads {TUNING_VERSION}")));
+    }
+    let threads = [tuning.prefill.threads, tuning.decode.threads];
+    match threads.into_iter().find(|threads| !(1..=MAX_THREADS).contains(threads)) {
+        Some(found) => Err(unusable(format!("{found} threads, but it must be 1 to {MAX_THREADS}"))),
+        None => Ok(tuning),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::args::Global;
 use crate::page::progress_target;
+use crate::terminal::note;
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::describe::this_machine;
@@ -98,13 +99,19 @@ impl Known {
         });
         bar.finish_and_clear();
         let table = table.context("cannot measure this machine; `CI=1` leaves that out")?;
-        let kept = library::save(&library::folder()?, &table)?;
-        eprintln!(
-            "motley: first run of this model here: measured the machine for {:.1} s, kept in {} \
-             (`motley calibrate` measures better)",
-            table.provenance.took_s,
-            kept.display()
-        );
+        let took_s = table.provenance.took_s;
+        match library::folder().and_then(|folder| library::save(&folder, &table)) {
+            Ok(kept) => note(&format!(
+                "first run of this model here: measured the machine for {took_s:.1} s, kept in {} \
+                 (`motley calibrate` measures better)",
+                kept.display()
+            )),
+            Err(error) => tracing::warn!(
+                "measured the machine for {took_s:.1} s, and will again at the next run, because \
+                 it cannot be kept: {:#}; MOTLEY_CONFIG names another folder",
+                anyhow::Error::from(error)
+            ),
+        }
         self.machine = table.machine.clone();
         self.measured = Some(table);
         Ok(())
@@ -201,19 +208,17 @@ pub(crate) fn subject(spec: &ModelSpec) -> Subject {
 
 /// The cores `motley tune` chose for this model here, where it has.
 fn tuned(spec: &ModelSpec) -> Option<ThreadSets> {
-    let found = newest(&library::folder().ok()?, &subject(spec))?;
+    let found = newest(&library::known_folder()?, &subject(spec))?;
     let set = |threads: Threads| ThreadSet { threads: threads.threads, cpus: threads.cpus };
     Some(ThreadSets { prefill: set(found.prefill), decode: set(found.decode) })
 }
 
 /// The newest routing profile kept for this model, if there is one that can be read.
 fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
-    let folder = library::folder().ok()?.join(PROFILES);
     let model = model_name(spec, path);
     let stem = profile_stem(&model);
-    let mut found: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path()).collect();
     // Names end in the moment they were made.
-    found.sort();
+    let found = library::kept(&library::known_folder()?.join(PROFILES), "jsonl");
     let own = |path: &&PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem))
     };
@@ -223,7 +228,8 @@ fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
         header.model == model && shape == (spec.experts, spec.layers.len() as u32)
     };
     let readable = |path: &PathBuf| {
-        let skipped = |error: &anyhow::Error| tracing::warn!("a profile is skipped: {error:#}");
+        let again = "motley calibrate MODEL --text FILE";
+        let skipped = |error: &anyhow::Error| library::warn_passed_over(error.as_ref(), again);
         read_profile(path).inspect_err(skipped).ok()
     };
     found.iter().rev().filter(own).filter_map(readable).find(fits)

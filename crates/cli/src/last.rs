@@ -13,7 +13,9 @@ use crate::recorder::{SharedRecorder, header};
 use anyhow::{Context, Result};
 use etcetera::BaseStrategy;
 use motley_engine::{Engine, Session, SessionOptions};
+use motley_trace::whole_file::{UNFINISHED, WholeFile};
 use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -43,17 +45,17 @@ pub(crate) fn trace_path(folder: &Path) -> PathBuf {
     folder.join("last-trace.jsonl")
 }
 
-/// A run being kept. Nothing of it fails the run: what cannot be kept is said with `-v`.
+/// A run being kept. Nothing of it fails the run: what cannot be kept is a warning.
 pub(crate) struct LastRun {
     folder: PathBuf,
-    recording: Option<(SharedRecorder, PathBuf)>,
+    recording: Option<SharedRecorder>,
 }
 
 impl LastRun {
     /// Starts keeping a run of `engine`; `None` when it is not wanted or there is no folder.
     pub(crate) fn start(engine: &Engine, model: &Path, wanted: bool) -> Option<Self> {
         let started = wanted.then(|| Self::try_start(engine, model))?;
-        started.inspect_err(|error| tracing::warn!("this run is not kept: {error:#}")).ok()
+        started.inspect_err(warn_not_kept).ok()
     }
 
     fn try_start(engine: &Engine, model: &Path) -> Result<Self> {
@@ -61,10 +63,9 @@ impl LastRun {
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         remove_stale(&folder);
         let recording = if engine.streams() {
-            let part = folder.join(format!("trace-{}.part", std::process::id()));
-            let file = File::create(&part).with_context(|| part.display().to_string())?;
-            let recorder = SharedRecorder::new(file, header(engine.spec(), model), MAX_VISITS)?;
-            Some((recorder, part))
+            let trace = trace_path(&folder);
+            let recorder = SharedRecorder::new(&trace, header(engine.spec(), model), MAX_VISITS);
+            Some(recorder.with_context(|| trace.display().to_string())?)
         } else {
             None
         };
@@ -73,30 +74,27 @@ impl LastRun {
 
     /// Puts the run in the place of the last.
     pub(crate) fn finish(self, engine: &Engine, session: &Session) {
-        if let Err(error) = self.try_finish(engine, session) {
-            tracing::warn!("this run is not kept: {error:#}");
-        }
+        let kept = self.try_finish(engine, session);
+        kept.unwrap_or_else(|error| warn_not_kept(&error));
     }
 
+    /// The record is on the disk before the trace changes: both are of one run, or of the last.
     fn try_finish(&self, engine: &Engine, session: &Session) -> Result<()> {
+        let record = Record::begin(&record_path(&self.folder), engine, session)?;
         let trace = trace_path(&self.folder);
         match &self.recording {
-            Some((recorder, part)) => {
-                recorder.finish()?;
-                std::fs::rename(part, &trace)?;
-            }
+            Some(recorder) => drop(recorder.finish().with_context(|| trace.display().to_string())?),
             None => remove(&trace)?,
         }
-        write_record(&record_path(&self.folder), engine, session)
+        record.finish()
     }
 }
 
-impl Drop for LastRun {
-    fn drop(&mut self) {
-        if let Some((_, part)) = &self.recording {
-            let _ = remove(part);
-        }
-    }
+fn warn_not_kept(error: &anyhow::Error) {
+    tracing::warn!(
+        "this run is not kept for `motley explain`: {error:#}; MOTLEY_STATE names another folder, \
+         --no-record keeps nothing"
+    );
 }
 
 /// A session of `engine`, watched when its run is kept.
@@ -105,8 +103,7 @@ pub(crate) fn session(
     options: &SessionOptions,
     last: Option<&LastRun>,
 ) -> Result<Session> {
-    let recorder = last.and_then(|last| last.recording.as_ref()).map(|(recorder, _)| recorder);
-    Ok(match recorder {
+    Ok(match last.and_then(|last| last.recording.as_ref()) {
         Some(recorder) => engine.watched_session(options, recorder.watcher())?,
         None => engine.session(options)?,
     })
@@ -116,40 +113,70 @@ pub(crate) fn session(
 pub(crate) fn keep_copy(engine: &Engine, session: &Session, trace: &Path) {
     let keep = || -> Result<()> {
         let folder = folder()?;
-        std::fs::create_dir_all(&folder)?;
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        let record = Record::begin(&record_path(&folder), engine, session)?;
+        let place = trace_path(&folder);
         match engine.streams() {
-            true => drop(std::fs::copy(trace, trace_path(&folder))?),
-            false => remove(&trace_path(&folder))?,
+            true => copy(trace, &place).with_context(|| place.display().to_string())?,
+            false => remove(&place)?,
         }
-        write_record(&record_path(&folder), engine, session)
+        record.finish()
     };
-    if let Err(error) = keep() {
-        tracing::warn!("this run is not kept: {error:#}");
-    }
+    keep().unwrap_or_else(|error| warn_not_kept(&error));
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut file = WholeFile::replace(to)?;
+    io::copy(&mut File::open(from)?, &mut file)?;
+    file.finish()
 }
 
 /// Writes the figures of a session for `sim`, `explain` and people.
 pub(crate) fn write_record(path: &Path, engine: &Engine, session: &Session) -> Result<()> {
-    let text = serde_json::to_string_pretty(&engine.record(session))?;
-    std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+    Record::begin(path, engine, session)?.finish()
+}
+
+/// Figures of a session that are on the disk but not yet in their place.
+struct Record {
+    file: WholeFile,
+    path: PathBuf,
+}
+
+impl Record {
+    fn begin(path: &Path, engine: &Engine, session: &Session) -> Result<Self> {
+        let text = serde_json::to_string_pretty(&engine.record(session))? + "\n";
+        let written = WholeFile::replace(path).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync().map(|()| file)
+        });
+        let file = written.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file, path: path.into() })
+    }
+
+    fn finish(self) -> Result<()> {
+        self.file.finish().with_context(|| format!("cannot write {}", self.path.display()))
+    }
 }
 
 fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
         _ => Ok(()),
     }
 }
 
+/// What a failure leaves behind here is removed by a later run.
 fn remove_stale(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        let is_part = path.extension().is_some_and(|extension| extension == "part");
+        let is_part = path.extension().is_some_and(|extension| extension == UNFINISHED);
         let changed = entry.metadata().and_then(|data| data.modified()).ok();
         let age = changed.and_then(|time| SystemTime::now().duration_since(time).ok());
         if is_part && age.is_some_and(|age| age > STALE) {
-            let _ = remove(&path);
+            remove(&path).unwrap_or_else(|error| tracing::debug!("{error:#}"));
         }
     }
 }

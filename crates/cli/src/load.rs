@@ -4,6 +4,7 @@
 use crate::args::{Global, LoadArgs, SamplingArgs};
 use crate::known::Known;
 use crate::page::progress_target;
+use crate::terminal::note;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::{Engine, EngineOptions, Loading, Runtime, Sampling, unused_cpu_level};
@@ -60,9 +61,9 @@ pub(crate) fn execute(
     bar.finish_and_clear();
     let engine = engine?;
     if !global.json {
-        eprintln!("motley: {}", chosen(engine.spec(), decision));
+        note(&chosen(engine.spec(), decision));
         if let Some(hint) = unused_cpu_level() {
-            eprintln!("motley: {hint}");
+            note(&hint);
         }
     }
     Ok(engine)

@@ -9,9 +9,11 @@ mod commands;
 mod known;
 mod last;
 mod load;
+mod log;
 mod npu;
 mod page;
 mod recorder;
+mod terminal;
 mod timeline;
 
 use args::{Command, Motley};
@@ -19,10 +21,11 @@ use clap::Parser;
 use console::Term;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use terminal::note;
 
 fn main() -> ExitCode {
     let motley = Motley::parse();
-    start_log(motley.global.verbose);
+    log::start(motley.global.verbose, matches!(motley.command, Command::Serve(_)));
     let result = match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
         Command::Serve(serve) => commands::serve::run(&motley.global, &serve),
@@ -48,22 +51,10 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("motley: {error:#}");
+            note(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
-}
-
-/// `-v` shows Motley's own events, `-vv` llama.cpp's as well; `RUST_LOG` wins.
-fn start_log(verbose: u8) {
-    let default = match verbose {
-        0 => "error",
-        1 => "motley=debug,llama=warn,warn",
-        _ => "trace",
-    };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
 /// Columns of the terminal on stdout; `None` in a pipe.

@@ -1,6 +1,7 @@
 //! What the pages of all commands share: lists of facts, tables, bars.
 //! Lays out; knows no model and no simulation.
 
+use crate::terminal::escaped;
 use comfy_table::{
     Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, TableStyle, Width,
     presets,
@@ -47,9 +48,10 @@ pub(crate) fn table(width: u16, style: TableStyle) -> Table {
     table
 }
 
-/// Text of a file, without the control characters that could steer a terminal, and short.
+/// Text of a file on one line, without characters that could steer a terminal, and short.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
+    let line = text.replace('\n', "\\n").replace('\t', "\\t");
+    escaped(&line).chars().take(MAX_TEXT_CHARS).collect()
 }
 
 pub(crate) fn file_name(path: &Path) -> String {
@@ -93,7 +95,7 @@ mod tests {
 
     #[test]
     fn hostile_text_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\u{1b}[31mb\nc\u{7}"), "a[31mbc");
+        assert_eq!(printable("a\u{1b}[31mb\nc\u{7}"), r"a\u{1b}[31mb\nc\u{7}");
         assert_eq!(printable(&"x".repeat(1000)).len(), MAX_TEXT_CHARS);
     }
 }

@@ -7,11 +7,11 @@ use crate::known::model_name;
 use motley_engine::{RoutedBlock, RoutingWatcher};
 use motley_model::ModelSpec;
 use motley_trace::record::FORMAT_VERSION;
+use motley_trace::whole_file::WholeFile;
 use motley_trace::write::WriteError;
 use motley_trace::{Phase, TraceHeader, TraceWriter, Visit};
 use serde::Serialize;
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -39,12 +39,15 @@ pub(crate) fn header(spec: &ModelSpec, path: &Path) -> TraceHeader {
 pub(crate) struct SharedRecorder(Arc<Mutex<Recorder>>);
 
 impl SharedRecorder {
-    /// Records into `file`; after `max_visits` only counts.
+    /// Records into the file at `path`, which changes when recording ends; after `max_visits`
+    /// only counts.
     pub(crate) fn new(
-        file: File,
+        path: &Path,
         header: TraceHeader,
         max_visits: u64,
     ) -> Result<Self, WriteError> {
+        let begun = |source| WriteError::Io { visit: 0, source };
+        let file = WholeFile::replace(path).map_err(begun)?;
         let writer = TraceWriter::new(BufWriter::new(file), header)?;
         Ok(Self(Arc::new(Mutex::new(Recorder::new(writer, max_visits)))))
     }
@@ -54,7 +57,7 @@ impl SharedRecorder {
         Box::new(self.clone())
     }
 
-    /// Writes out what is left; the first failure, if there was one.
+    /// Writes out what is left and gives the file its place; the first failure, if there was one.
     pub(crate) fn finish(&self) -> Result<Counts, WriteError> {
         self.lock().finish()
     }
@@ -73,7 +76,7 @@ impl RoutingWatcher for SharedRecorder {
 /// Turns what the seam shows into visits. Layers rise within a pass, so one that does not
 /// begins the next.
 struct Recorder {
-    writer: Option<TraceWriter<BufWriter<File>>>,
+    writer: Option<TraceWriter<BufWriter<WholeFile>>>,
     failed: Option<WriteError>,
     max_visits: u64,
     visit: Visit,
@@ -84,7 +87,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(writer: TraceWriter<BufWriter<File>>, max_visits: u64) -> Self {
+    fn new(writer: TraceWriter<BufWriter<WholeFile>>, max_visits: u64) -> Self {
         Self {
             writer: Some(writer),
             failed: None,
@@ -141,7 +144,9 @@ impl Recorder {
             return Err(error);
         }
         if let Some(writer) = self.writer.take() {
-            writer.finish()?;
+            let ended = |source| WriteError::Io { visit: self.counts.visits, source };
+            let file = writer.finish()?.into_inner().map_err(io::IntoInnerError::into_error);
+            file.and_then(WholeFile::finish).map_err(ended)?;
         }
         Ok(self.counts)
     }
@@ -151,6 +156,7 @@ impl Recorder {
 mod tests {
     use super::*;
     use motley_trace::{Trace, TraceReader};
+    use std::fs::File;
     use std::io::BufReader;
 
     use Phase::{Decode, Prefill};
@@ -164,8 +170,7 @@ mod tests {
         let path = folder.path().join("t.jsonl");
         let header =
             TraceHeader { version: FORMAT_VERSION, model: "m".into(), layers: 2, experts: 4, k: 2 };
-        let recorder =
-            SharedRecorder::new(File::create(&path).unwrap(), header, max_visits).unwrap();
+        let recorder = SharedRecorder::new(&path, header, max_visits).unwrap();
         let mut watcher = recorder.watcher();
         for visit in [
             routed(Prefill, 0, &[0, 1, 2, 3]),

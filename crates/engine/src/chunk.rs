@@ -1,4 +1,7 @@
-//! N7: how long the chunks of a prompt are, within the largest the session was made for.
+//! N7: how long the chunks of a prompt are, within the largest the session was made for, and which
+//! of their tokens need logits.
+
+use std::ops::Range;
 
 /// Chunk lengths a prompt may be cut into.
 const CHUNKS: [u32; 3] = [256, 512, 1024];
@@ -8,6 +11,25 @@ const CHUNKS: [u32; 3] = [256, 512, 1024];
 pub fn chunk_for(prompt_tokens: usize, largest: u32) -> u32 {
     let holds = CHUNKS.into_iter().find(|&chunk| chunk as usize >= prompt_tokens);
     holds.unwrap_or(largest).min(largest).max(1)
+}
+
+/// Which tokens of a chunk need logits.
+#[derive(Clone, Copy)]
+pub(crate) enum Logits {
+    None,
+    Last,
+    All,
+}
+
+impl Logits {
+    /// Their rows, of a chunk of `tokens`.
+    pub(crate) fn rows(self, tokens: usize) -> Range<usize> {
+        match self {
+            Self::None => 0..0,
+            Self::Last => tokens.saturating_sub(1)..tokens,
+            Self::All => 0..tokens,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -50,6 +50,6 @@ pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
 };
 pub use text::chat::{ChatError, ChatMessage, Conversation};
-pub use text::sampling::Sampling;
+pub use text::sampling::{BadLogits, Sampling};
 pub use text::stream::TextStream;
 pub use threads::tune::{Tuned, tune};

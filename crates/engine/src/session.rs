@@ -5,9 +5,9 @@ use crate::blocks::drive::Drive;
 use crate::blocks::experts::ExpertsError;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
 use crate::blocks::step::CurrentStep;
-use crate::chunk::chunk_for;
+use crate::chunk::{Logits, chunk_for};
 use crate::clock::now;
-use crate::text::sampling::Sampling;
+use crate::text::sampling::{self, BadLogits, Sampling};
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores;
 use motley_cost::Nanos;
@@ -20,7 +20,7 @@ use motley_plan::cores::ThreadSets;
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
 use motley_sched::{Phase, SchedulerSetup};
 use motley_trace::PhaseRecord;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -85,6 +85,9 @@ pub enum SessionError {
         /// How many were wanted.
         threads: u32,
     },
+    /// What was computed is no choice of tokens.
+    #[error("token {token} of the context: {source}")]
+    Logits { token: usize, source: BadLogits },
     /// More tokens than the context holds.
     #[error(
         "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"
@@ -297,7 +300,7 @@ impl Session {
         prompt.iter().for_each(|&token| sampler.accept(token));
         self.prefill(prompt)?;
         for produced in 1..=generation.max_tokens {
-            let Some(token) = self.choose(&mut sampler) else { return Ok(Finish::End) };
+            let token = self.choose(&mut sampler)?;
             if self.context.model().is_end(token) && !generation.ignore_end {
                 return Ok(Finish::End);
             }
@@ -313,11 +316,13 @@ impl Session {
         Ok(Finish::Length)
     }
 
-    fn choose(&mut self, sampler: &mut Sampler) -> Option<i32> {
+    fn choose(&mut self, sampler: &mut Sampler) -> Result<i32, SessionError> {
         let start = now();
-        let token = sampler.sample(&self.context, self.batch.len().checked_sub(1)?);
+        let last = self.batch.len().checked_sub(1);
+        let chosen = last.and_then(|last| sampler.sample(&self.context, last));
         self.stats.sampling_time += start.elapsed();
-        token
+        let (token, source) = (self.position as usize, BadLogits::NoneChosen);
+        chosen.ok_or(SessionError::Logits { token, source })
     }
 
     /// Forgets everything after the first `tokens` tokens; `false` when this
@@ -387,27 +392,37 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.step.set(phase);
         self.batch.clear();
+        let wanted = logits.rows(tokens.len());
         for (index, &token) in tokens.iter().enumerate() {
             self.batch.push(BatchToken {
                 token,
                 position: self.position as i32 + index as i32,
                 sequence: SEQUENCE,
-                logits: match logits {
-                    Logits::None => false,
-                    Logits::Last => index + 1 == tokens.len(),
-                    Logits::All => true,
-                },
+                logits: wanted.contains(&index),
             });
         }
         let cancelled = self.context.cancel_flag();
         let result = self.context.decode(&self.batch, PoolChoice::of(phase == Phase::Decode));
         cancelled.store(false, Relaxed);
+        let result = result.map_err(SessionError::from).and_then(|()| self.check(wanted));
         if let Err(error) = result {
-            self.context.truncate(SEQUENCE, self.position as i32);
-            return Err(error.into());
+            // A memory that cannot be cut (recurrent state) is emptied: never half a step in it.
+            if !self.context.truncate(SEQUENCE, self.position as i32) {
+                self.clear();
+            }
+            return Err(error);
         }
         self.position += tokens.len() as u32;
         Ok(())
+    }
+
+    /// Whether the logits of these rows of the batch are numbers.
+    fn check(&self, mut rows: Range<usize>) -> Result<(), SessionError> {
+        rows.try_for_each(|row| {
+            let token = self.position as usize + row + 1;
+            let logits = self.context.logits(row).unwrap_or(&[]);
+            sampling::check(logits).map_err(|source| SessionError::Logits { token, source })
+        })
     }
 
     fn check_room(&self, more: usize) -> Result<(), SessionError> {
@@ -417,12 +432,4 @@ impl Session {
         }
         Err(SessionError::TooLong { tokens, context_tokens: self.options.context_tokens })
     }
-}
-
-/// Which tokens of a chunk need logits.
-#[derive(Clone, Copy)]
-enum Logits {
-    None,
-    Last,
-    All,
 }

@@ -12,7 +12,7 @@ use motley_model::{FileRange, Matrix, TensorPart};
 use motley_store::read::IN_FLIGHT_DEFAULT;
 use motley_store::{
     Arena, ArenaError, ArenaSpec, Backend, ChooseError, FileMode, Files, FilesError, Piece,
-    Priority, ProbeLimit, Reader, Request, Tag, choose_within,
+    Priority, ProbeLimit, ReadError, Reader, Request, Tag, choose_within,
 };
 use tempfile::NamedTempFile;
 
@@ -42,8 +42,11 @@ pub enum DiskError {
     /// Smaller than the largest probing read.
     #[error("{}: too small to measure a disk with", path.display())]
     Small { path: PathBuf },
-    /// Reads failed, so that too few times are left.
-    #[error("{}: too few reads succeeded", path.display())]
+    /// A read failed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Too few reads fitted into the limit.
+    #[error("{}: too few reads to draw a line through", path.display())]
     Fit {
         path: PathBuf,
         /// Why they cannot be fitted.
@@ -133,7 +136,7 @@ impl Alone {
             let most = (limit.bytes / SIZES_BYTES.len() as u64 / bytes).max(1) as usize;
             let mut times: Vec<f64> = Vec::new();
             while Instant::now() < until && times.len() < most || times.is_empty() {
-                match self.read(&arena, bytes) {
+                match self.read(&arena, bytes)? {
                     Some(us) => times.push(us),
                     None => break,
                 }
@@ -145,21 +148,21 @@ impl Alone {
         Ok(samples)
     }
 
-    /// Time of one read somewhere in the file; `None` when it fails.
-    fn read(&mut self, arena: &Arena, bytes: u64) -> Option<f64> {
-        let places = self.files.len_bytes(0)? / bytes;
+    /// Time of one read somewhere in the file; `None` when nothing can be asked for.
+    fn read(&mut self, arena: &Arena, bytes: u64) -> Result<Option<f64>, ReadError> {
+        let places = self.files.len_bytes(0).map_or(0, |len| len / bytes);
+        let Some(slot) = arena.lease().filter(|_| places > 0) else { return Ok(None) };
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let offset = (self.random >> 33) % places * bytes;
         let range = FileRange { file: 0, offset, len_bytes: bytes };
-        let slot = arena.lease()?;
         let piece =
             Piece { matrix: Matrix::Gate, part: TensorPart::Weight, range, slot, at_bytes: 0 };
         let request = Request { tag: Tag(0), priority: Priority::Demand, pieces: vec![piece] };
         let begin = Instant::now();
         self.reader.submit([request]);
-        let completion = self.reader.wait(None)?;
+        let Some(completion) = self.reader.wait(None) else { return Ok(None) };
         let us = begin.elapsed().as_secs_f64() * 1e6;
-        completion.outcome.ok().map(|_| us)
+        completion.outcome.map(|_| Some(us)).map_err(|failed| failed.error)
     }
 }
 

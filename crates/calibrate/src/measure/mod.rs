@@ -142,8 +142,8 @@ fn run(
     Ok(CalibrationFile { version, provenance, machine, memory, disk, links, experts, devices })
 }
 
-/// The disk, where one was asked for. A quick measurement does without when it cannot be read
-/// (the file of a tiny model is too small to).
+/// The disk, where one was asked for. A quick measurement does without: the file of a tiny model
+/// is too small for it, and any other reason is a warning.
 fn on_disk(
     options: &MeasureOptions,
     extent: &Extent,
@@ -154,7 +154,11 @@ fn on_disk(
     let limit = ProbeLimit { time, bytes: extent.disk_bytes };
     match disk::measure(path, limit, options.seed, steps) {
         Ok(cost) => Ok(Some(cost)),
-        Err(_) if extent.is_quick => Ok(None),
+        Err(DiskError::Small { .. }) if extent.is_quick => Ok(None),
+        Err(error) if extent.is_quick => {
+            tracing::warn!("the disk is taken as the system describes it: {error}");
+            Ok(None)
+        }
         Err(error) => Err(error.into()),
     }
 }

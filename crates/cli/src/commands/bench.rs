@@ -11,6 +11,7 @@ use crate::known::Known;
 use crate::load::decision;
 use crate::npu;
 use crate::page::progress_target;
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,9 +48,9 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     bar.finish_and_clear();
     let report = BenchReport::new(bench, &job, pairs, load_before, load_average());
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_json(&serde_json::to_string_pretty(&report)?)?;
     } else {
-        print!("{}", render(&report));
+        print_page(render(&report).trim_end())?;
     }
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use crate::args::{Doctor, Global};
 use crate::page::{table, width_of};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::{Attribute, Cell, presets};
 use motley_calibrate::doctor::{Facts, Line, State, examine};
 use motley_engine::{Runtime, Seam};
 use serde::Serialize;
-use std::io::Write;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, doctor: &Doctor, columns: Option<u16>) -> Result<()> {
@@ -18,13 +18,10 @@ pub(crate) fn run(global: &Global, doctor: &Doctor, columns: Option<u16>) -> Res
     anyhow::ensure!(path.exists(), "{}: no such file or folder", path.display());
     let runtime = Runtime::start(Seam::Registered)?;
     let (facts, lines) = examine(&runtime, &path);
-    let mut output = std::io::stdout().lock();
-    if global.json {
-        writeln!(output, "{}", serde_json::to_string_pretty(&DoctorReport { facts, lines })?)?;
-    } else {
-        write!(output, "{}", render(&lines, width_of(columns)))?;
+    match global.json {
+        true => print_json(&serde_json::to_string_pretty(&DoctorReport { facts, lines })?),
+        false => print_page(render(&lines, width_of(columns)).trim_end()),
     }
-    Ok(())
 }
 
 /// What `--json` prints.

@@ -5,6 +5,7 @@ use crate::args::{Explain, Global};
 use crate::commands::sim::read_trace;
 use crate::last;
 use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
+use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use comfy_table::presets;
 use motley_calibrate::library;
@@ -15,7 +16,6 @@ use motley_sim::explain::{Answer, Change, PhaseParts, Scaling, TimePart, WhatIf,
 use motley_sim::rerun::{check_pair, trace_tokens};
 use motley_trace::{RunRecord, Trace};
 use serde::Serialize;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Cells of the bars beside parts.
@@ -44,8 +44,7 @@ pub(crate) fn run(global: &Global, args: &Explain, columns: Option<u16>) -> Resu
         true => serde_json::to_string_pretty(&explained)?,
         false => explained.render(width_of(columns)),
     };
-    writeln!(std::io::stdout(), "{text}")?;
-    Ok(())
+    print(global.json, &text)
 }
 
 /// Which files are read.

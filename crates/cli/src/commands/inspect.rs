@@ -2,6 +2,7 @@
 //!
 //! Renders a `Summary` of the model crate; knows no GGUF and loads no weights.
 
+use crate::terminal::{print_json, print_page};
 use std::path::Path;
 
 use crate::page::{Fact, facts, file_name, printable, table, width_of};
@@ -26,9 +27,9 @@ pub(crate) fn run(
     if json {
         let report = InspectReport { summary: &summary, memory };
         let text = serde_json::to_string_pretty(&report).context("cannot write JSON")?;
-        println!("{text}");
+        print_json(&text)?;
     } else {
-        println!("{}", render(&summary, memory, path, width_of(width)));
+        print_page(&render(&summary, memory, path, width_of(width)))?;
     }
     Ok(())
 }

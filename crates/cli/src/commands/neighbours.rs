@@ -4,6 +4,7 @@
 use crate::args::{Bench, Global};
 use crate::load::{Loaded, load};
 use crate::page::{align_right, table, width_of};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_engine::{Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
@@ -33,7 +34,7 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
     }
     drop(busy);
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        print_json(&serde_json::to_string_pretty(&rows)?)?;
         return Ok(());
     }
     let mut table = table(width_of(None), presets::UTF8_FULL_CONDENSED);
@@ -49,7 +50,10 @@ pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()>
     }
     align_right(&mut table, &[1, 2, 3, 4]);
     let threads = loaded.engine.threads();
-    println!("{}\n {neighbours} niced busy programs, {threads} threads", table.trim_fmt());
+    print_page(&format!(
+        "{}\n {neighbours} niced busy programs, {threads} threads",
+        table.trim_fmt()
+    ))?;
     Ok(())
 }
 

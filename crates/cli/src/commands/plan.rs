@@ -4,12 +4,12 @@
 use crate::args::{Global, PlanArgs};
 use crate::known::{Known, THIS, read_profile};
 use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
+use crate::terminal::print;
 use anyhow::Result;
 use comfy_table::presets;
 use motley_engine::{Runtime, Seam};
 use motley_model::format_bytes;
 use motley_plan::{Asked, Decision, Outputs, Prediction, Regime, Term, Work};
-use std::io::{self, Write};
 
 /// Cells of the bars beside terms.
 const BAR_CELLS: usize = 16;
@@ -32,8 +32,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
         true => decision.to_json()?,
         false => render(&decision, width_of(columns)),
     };
-    writeln!(io::stdout(), "{text}")?;
-    Ok(())
+    print(global.json, &text)
 }
 
 fn render(plan: &Decision, width: u16) -> String {

@@ -6,6 +6,7 @@ use crate::commands::bench::{child, rate};
 use crate::commands::worker::Job;
 use crate::known::Known;
 use crate::page::{align_right, file_name, progress_target, table, width_of};
+use crate::terminal::print;
 use anyhow::{Result, ensure};
 use comfy_table::presets;
 use indicatif::ProgressBar;
@@ -15,7 +16,6 @@ use motley_engine::{Loading, Runtime, Seam};
 use motley_model::format_bytes;
 use motley_plan::{Asked, CHUNKS, Decision, DevicesAsked};
 use serde::Serialize;
-use std::io::Write;
 use std::path::Path;
 
 /// Runs the command.
@@ -44,8 +44,7 @@ pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Resu
         true => serde_json::to_string_pretty(&report)?,
         false => report.render(width_of(columns)),
     };
-    writeln!(std::io::stdout(), "{text}")?;
-    Ok(())
+    print(global.json, &text)
 }
 
 /// One model within one budget.

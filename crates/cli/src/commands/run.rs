@@ -4,6 +4,7 @@ use crate::args::{Global, Run};
 use crate::known::Known;
 use crate::last::{self, LastRun, write_record};
 use crate::load::{decision, execute, sampling};
+use crate::terminal::{self, note, print_json};
 use crate::timeline;
 use anyhow::{Context, Result};
 use motley_engine::{
@@ -53,12 +54,11 @@ fn complete(
     let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
     if global.json {
         let report = RunReport::new(&answer, tokens.len(), &session.stats());
-        println!("{}", serde_json::to_string(&report)?);
-        return Ok(());
+        return print_json(&serde_json::to_string(&report)?);
     }
-    println!();
+    writeln!(std::io::stdout())?;
     if global.verbose > 0 {
-        eprintln!("motley: {}{}", figures(&session.stats()), shared(engine));
+        note(&(figures(&session.stats()) + &shared(engine)));
     }
     Ok(())
 }
@@ -86,9 +86,9 @@ fn chat(
         }
         interrupted.store(false, Relaxed);
         let answer = answer(engine, session, &tokens[kept..], generation, &interrupted, true)?;
-        println!();
+        writeln!(std::io::stdout())?;
         if global.verbose > 0 {
-            eprintln!("motley: {}{}", figures(&session.stats()), shared(engine));
+            note(&(figures(&session.stats()) + &shared(engine)));
         }
         known = tokens;
         known.extend(&answer.tokens);
@@ -114,11 +114,12 @@ fn answer(
     let mut stream = TextStream::default();
     let mut answer = Answer { text: String::new(), tokens: Vec::new(), finish: Finish::Length };
     let mut output = std::io::stdout().lock();
+    let is_terminal = output.is_terminal();
     let mut written = Ok(());
     answer.finish = session.generate(prompt, generation, &mut |token| {
         let text = stream.push(&engine.token_bytes(token));
         if show {
-            written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+            written = terminal::answer(&mut output, is_terminal, &text);
         }
         answer.text.push_str(&text);
         answer.tokens.push(token);
@@ -129,7 +130,11 @@ fn answer(
         }
     })?;
     written?;
-    answer.text.push_str(&stream.finish());
+    let rest = stream.finish();
+    if show {
+        terminal::answer(&mut output, is_terminal, &rest)?;
+    }
+    answer.text.push_str(&rest);
     Ok(answer)
 }
 

@@ -5,6 +5,7 @@ use crate::args::{Global, Tune, TuneGoal};
 use crate::known::{Known, subject};
 use crate::load::execute;
 use crate::page::{Fact, align_right, facts, progress_target, table, width_of};
+use crate::terminal::print;
 use anyhow::{Context, Result, ensure};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,7 +15,6 @@ use motley_engine::threads::cores::machine_cores;
 use motley_engine::{MachineCores, Runtime, Seam, SessionOptions, ThreadSet, Tuned, tune};
 use motley_plan::Outputs;
 use motley_plan::cores::{Aecs, CoreSearch, CoreSet, Exhaustive, Measurement, Objective, Verdict};
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -59,8 +59,7 @@ pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<
         }
         false => render(&tuned, &cores, path.as_ref(), width_of(columns)),
     };
-    writeln!(std::io::stdout(), "{text}")?;
-    Ok(())
+    print(global.json, &text)
 }
 
 fn tuning(args: &Tune, tuned: &Tuned, subject: motley_calibrate::tuning::Subject) -> Tuning {

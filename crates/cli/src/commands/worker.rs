@@ -2,6 +2,7 @@
 //! job on stdin, answering with JSON on stdout. `bench` runs the bare engine and
 //! Motley this way, and the exactness tests compare their logits.
 
+use crate::terminal::print_json;
 use anyhow::{Context, Result, ensure};
 use motley_engine::process_memory::{self, ProcessMemory};
 use motley_engine::{
@@ -119,7 +120,7 @@ pub(crate) struct Slots {
 pub(crate) fn run() -> Result<()> {
     let job: Job = serde_json::from_reader(std::io::stdin().lock()).context("worker job")?;
     let outcome = work(&job)?;
-    println!("{}", serde_json::to_string(&outcome)?);
+    print_json(&serde_json::to_string(&outcome)?)?;
     Ok(())
 }
 

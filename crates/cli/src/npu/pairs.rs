@@ -9,6 +9,7 @@ use crate::commands::bench::{Spread, load_average};
 use crate::load::{Loaded, load};
 use crate::npu::NpuRow;
 use crate::page::{facts, percent};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Result, ensure};
 use clap::Args;
 use motley_engine::eval::tasks::read_text;
@@ -68,8 +69,8 @@ pub(crate) fn bench(global: &Global, bench: &Prompts<'_>, args: &PairsArgs) -> R
         load: [load_before, load_average()],
     };
     match global.json {
-        true => println!("{}", serde_json::to_string_pretty(&report)?),
-        false => println!("{}", report.page()),
+        true => print_json(&serde_json::to_string_pretty(&report)?)?,
+        false => print_page(&report.page())?,
     }
     Ok(true)
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
+pub(crate) mod changed;
 pub(crate) mod server;
 
 use serde_json::{Value, json};
@@ -11,7 +12,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 pub(crate) use motley_testkit::fixtures::{
-    dense as smollm2, python, shared, synthetic as synth, synthetic_of as synth_request, upcycled,
+    dense as smollm2, python, shared, synthetic as synth, synthetic_of as synth_request, trained,
+    upcycled,
 };
 
 /// Which engine runs, and where its expert weights live.

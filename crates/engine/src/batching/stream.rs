@@ -3,6 +3,7 @@
 
 use super::compute::Compute;
 use super::stop::StopText;
+use crate::text::sampling::{self, BadLogits};
 use crate::{Sampling, TextStream};
 use motley_ggml::{Grammar, Sampler};
 use tokio::sync::mpsc;
@@ -113,6 +114,8 @@ pub(super) enum Next {
     Stuck,
     /// The context has no logits here.
     Silent,
+    /// The model computed nothing to choose from.
+    Failed(BadLogits),
 }
 
 impl Stream {
@@ -148,6 +151,9 @@ impl Stream {
     /// Samples from the logits at `index`, sends what is sure, says how to go on.
     pub(super) fn sample(&mut self, compute: &impl Compute, index: usize) -> Next {
         let Some(logits) = compute.logits(index) else { return Next::Silent };
+        if let Err(bad) = sampling::check(logits) {
+            return Next::Failed(bad);
+        }
         let Some(token) = self.sampler.sample_from(logits) else { return Next::Stuck };
         self.done.answer_tokens += 1;
         if compute.is_end(token) && !self.ignore_end {

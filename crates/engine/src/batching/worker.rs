@@ -198,6 +198,7 @@ impl<C: Compute> Worker<C> {
                     }
                 }
                 Next::End(reason) => self.end(part.request, reason),
+                Next::Failed(bad) => self.fail_one(part.request, bad.to_string()),
                 Next::Stuck => {
                     self.fail_one(part.request, "no token fits the grammar".to_owned());
                 }

@@ -1,4 +1,5 @@
-//! How the next token is chosen: settings a person gives, as llama.cpp's samplers.
+//! How the next token is chosen: settings a person gives, as llama.cpp's samplers; and whether
+//! there is anything to choose from.
 
 use motley_ggml::{Sampler, SamplerStage};
 
@@ -76,6 +77,62 @@ impl Sampling {
     }
 }
 
+/// Why no token can be chosen from what a model computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadLogits {
+    /// A logit that is no number, or larger than all.
+    #[error(
+        "the model computes {what} for entry {entry} of its vocabulary; its file is broken or was \
+         converted wrongly, try another one"
+    )]
+    NotFinite {
+        /// `NaN` or `infinity`.
+        what: &'static str,
+        /// The first such entry.
+        entry: usize,
+    },
+    /// The same number for every token: what quantised matrices make of a state of NaNs.
+    #[error(
+        "the model computes the same number for every entry of its vocabulary, as NaN inside it \
+         does; its file is broken or was converted wrongly, try another one"
+    )]
+    AllAlike,
+    /// Every token has the probability 0.
+    #[error(
+        "the model leaves no token possible; its file is broken or was converted wrongly, try \
+         another one"
+    )]
+    NonePossible,
+    /// The samplers took none.
+    #[error("the samplers chose no token")]
+    NoneChosen,
+}
+
+/// Whether `logits` (`[vocab]`) are numbers to choose by. Single entries may be minus infinity:
+/// models rule tokens out so.
+pub(crate) fn check(logits: &[f32]) -> Result<(), BadLogits> {
+    let Some(&first) = logits.first() else { return Err(BadLogits::NonePossible) };
+    // No comparison with a NaN holds, and nothing but infinity is larger than the largest number.
+    // Without branches, so that the compiler compares a whole register at a time.
+    let (mut sound, mut alike) = (true, true);
+    for &logit in logits {
+        sound &= logit <= f32::MAX;
+        alike &= logit == first;
+    }
+    if !sound {
+        let is_bad = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
+        let entry = logits.iter().position(is_bad).unwrap_or(0);
+        let what = if logits[entry].is_nan() { "NaN" } else { "infinity" };
+        return Err(BadLogits::NotFinite { what, entry });
+    }
+    match alike && logits.len() > 1 {
+        true if first == f32::NEG_INFINITY => Err(BadLogits::NonePossible),
+        true => Err(BadLogits::AllAlike),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +154,22 @@ mod tests {
     fn penalties_come_first() {
         let settings = Sampling { repeat_penalty: 1.1, ..Sampling::default() };
         assert!(matches!(settings.stages()[0], SamplerStage::Penalties { last_tokens: 64, .. }));
+    }
+
+    #[test]
+    fn logits_that_are_no_numbers_are_found_wherever_they_are() {
+        let mut logits = vec![0.5; 1000];
+        assert_eq!(check(&logits), Err(BadLogits::AllAlike));
+        logits[7] = f32::NEG_INFINITY;
+        assert_eq!(check(&logits), Ok(()));
+        for (bad, what) in [(f32::NAN, "NaN"), (-f32::NAN, "NaN"), (f32::INFINITY, "infinity")] {
+            for entry in [0, 7, 500, 999] {
+                let mut logits = logits.clone();
+                logits[entry] = bad;
+                assert_eq!(check(&logits), Err(BadLogits::NotFinite { what, entry }));
+            }
+        }
+        assert_eq!(check(&[f32::NEG_INFINITY; 64]), Err(BadLogits::NonePossible));
+        assert_eq!(check(&[]), Err(BadLogits::NonePossible));
     }
 }

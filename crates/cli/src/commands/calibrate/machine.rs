@@ -1,16 +1,16 @@
 //! `motley calibrate`: what experts, memory and disk cost on this machine.
 
-use super::output::new_file;
+use super::output::{Kind, write_new};
 use crate::args::{Calibrate, Global};
 use crate::page::{Fact, align_right, facts, percent, progress_target, table, width_of};
-use anyhow::{Context, Result, bail};
+use crate::terminal::{print_json, print_page};
+use anyhow::{Result, bail};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::measure::{ExpertKind, MeasureOptions, measure};
 use motley_cost::calibration::{CalibrationFile, ExpertCost, WeightLayout};
 use motley_engine::{Runtime, Seam};
 use motley_model::ModelSpec;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -38,17 +38,13 @@ pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Re
     bar.finish_and_clear();
     let measured = measured?;
     let stem = measured.provenance.date.replace(':', "-");
-    let (mut file, path) = new_file(args.output.as_deref(), "calibrations", &stem, "toml")?;
-    file.write_all(measured.to_toml().as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    let mut output = std::io::stdout().lock();
+    let kind = Kind { folder: "calibrations", stem: &stem, extension: "toml" };
+    let path = write_new(args.output.as_deref(), &kind, measured.to_toml().as_bytes())?;
     if global.json {
         let report = serde_json::json!({ "file": path, "calibration": measured });
-        writeln!(output, "{}", serde_json::to_string(&report)?)?;
-    } else {
-        write!(output, "{}", render(&measured, &path, width_of(columns)))?;
+        return print_json(&serde_json::to_string(&report)?);
     }
-    Ok(())
+    print_page(render(&measured, &path, width_of(columns)).trim_end())
 }
 
 /// A model's experts in their own shape, and its dense weights in the same.

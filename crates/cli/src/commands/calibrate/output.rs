@@ -2,20 +2,25 @@
 
 use anyhow::{Context, Result};
 use motley_calibrate::library;
-use std::fs::{File, OpenOptions};
+use motley_trace::whole_file;
 use std::path::{Path, PathBuf};
 
-/// A new file: the one asked for, which must not be there yet, or one in the library.
-pub(super) fn new_file(
-    output: Option<&Path>,
-    kind: &str,
-    stem: &str,
-    extension: &str,
-) -> Result<(File, PathBuf)> {
-    let Some(path) = output else {
-        return Ok(library::create(&library::folder()?.join(kind), stem, extension)?);
-    };
-    let file = OpenOptions::new().write(true).create_new(true).open(path);
-    let file = file.with_context(|| format!("cannot write {} as a new file", path.display()))?;
-    Ok((file, path.to_path_buf()))
+/// What a result is kept as when no file is named: `<stem>.<extension>` in this folder of the
+/// library.
+pub(super) struct Kind<'a> {
+    pub(super) folder: &'a str,
+    pub(super) stem: &'a str,
+    pub(super) extension: &'a str,
+}
+
+/// Writes a new file: the one asked for, which must not be there yet, or one in the library.
+pub(super) fn write_new(output: Option<&Path>, kind: &Kind<'_>, bytes: &[u8]) -> Result<PathBuf> {
+    match output {
+        None => {
+            let folder = library::folder()?.join(kind.folder);
+            Ok(library::create(&folder, kind.stem, kind.extension, bytes)?)
+        }
+        Some(path) => whole_file::create([path.to_path_buf()], bytes)
+            .with_context(|| format!("cannot write {} as a new file", path.display())),
+    }
 }

@@ -66,18 +66,19 @@ pub(super) fn measure(
         }
     }
     bar.finish_and_clear();
-    let costs = |record: Option<&RunRecord>, layout| {
+    let costs = |record: Option<&RunRecord>, layout| -> Result<Option<PhasesCosts>> {
+        let (Some(record), Some(counted)) = (record, &on_disk) else { return Ok(None) };
         let demand = Demand::of(&known.spec);
         let width = demand.expert_matrix_weights();
-        let unit = Calibration::measured(table, layout, threads, width).ok()?.cpu;
+        let unit = Calibration::measured(table, layout, threads, width)?.cpu;
         let expected_us = |tokens| unit.us(&demand.expert_matrices(), tokens);
-        costs(record?, on_disk.as_ref()?, &expected_us)
+        Ok(costs(record, counted, &expected_us))
     };
     Ok(Some(PassCosts {
         cpu: table.provenance.cpu.clone(),
         threads,
-        streamed: costs(on_disk.as_ref(), WeightLayout::Plain),
-        resident: costs(in_memory.as_ref(), WeightLayout::Rearranged),
+        streamed: costs(on_disk.as_ref(), WeightLayout::Plain)?,
+        resident: costs(in_memory.as_ref(), WeightLayout::Rearranged)?,
     }))
 }
 

@@ -1,13 +1,14 @@
 //! `motley calibrate MODEL --text …`: how the model routes (N1), and how far one text speaks
 //! for another. The last fifth of every text is held out to check the rest against.
 
-use super::output::new_file;
+use super::output::{Kind, write_new};
 use super::passes;
 use crate::args::{Calibrate, Global};
 use crate::known::{Known, PROFILES, profile_stem};
 use crate::load::execute;
 use crate::page::{Fact, facts, percent, width_of};
 use crate::recorder::header;
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result, bail, ensure};
 use motley_engine::{
     Engine, Generation, RoutedBlock, RoutingWatcher, Runtime, Sampling, Seam, Session,
@@ -20,7 +21,6 @@ use motley_sched::cache::PolicyChoice;
 use motley_sim::curves::policy_curve;
 use motley_sim::holdout::Layout;
 use motley_trace::{Phase, Trace, TraceHeader, Visit};
-use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -60,12 +60,10 @@ pub(super) fn run(
     let mut profile = recorder.finish(&args.text)?;
     profile.header.passes = passes::measure(global, args, &runtime, threads)?;
     let stem = format!("{}-{}", profile_stem(&profile.header.model), moment().replace(':', "-"));
-    let (file, path) = new_file(args.output.as_deref(), PROFILES, &stem, "jsonl")?;
-    let mut writer = BufWriter::new(file);
-    profile
-        .write(&mut writer)
-        .and_then(|()| writer.flush())
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let kind = Kind { folder: PROFILES, stem: &stem, extension: "jsonl" };
+    let mut lines = Vec::new();
+    profile.write(&mut lines)?;
+    let path = write_new(args.output.as_deref(), &kind, &lines)?;
     tell(global, &profile, &path, width_of(columns))
 }
 
@@ -230,17 +228,14 @@ fn compare(one: &Profile, other: &Profile) -> Result<Vec<Overlap>> {
 }
 
 fn tell(global: &Global, profile: &Profile, path: &Path, width: u16) -> Result<()> {
-    let mut output = std::io::stdout().lock();
     if global.json {
         let imbalances: Vec<_> = profile.visited().map(|layer| imbalance(&layer.both())).collect();
         let report = serde_json::json!({
             "file": path, "profile": profile.header, "imbalance": imbalances,
         });
-        writeln!(output, "{}", serde_json::to_string(&report)?)?;
-        return Ok(());
+        return print_json(&serde_json::to_string(&report)?);
     }
-    writeln!(output, "{}\n\n Kept in {}", facts(&summary(profile), width), path.display())?;
-    Ok(())
+    print_page(&format!("{}\n\n Kept in {}", facts(&summary(profile), width), path.display()))
 }
 
 fn summary(profile: &Profile) -> Vec<Fact> {

@@ -10,6 +10,7 @@ use crate::args::{Eval, Global};
 use crate::load::{Loaded, load};
 use crate::npu::attach;
 use crate::page::progress_target;
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::eval::tasks::{Pick, read_questions, read_text};
@@ -35,9 +36,9 @@ pub(crate) fn run(global: &Global, eval: &Eval, columns: Option<u16>) -> Result<
     }
     let report = EvalReport::new(eval, u64::from(eval.seed), runs);
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_json(&serde_json::to_string_pretty(&report)?)?;
     } else {
-        print!("{}", page::render(&report, columns));
+        print_page(page::render(&report, columns).trim_end())?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use crate::args::EngineRuns;
 use crate::page::{align_right, table, width_of};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_cost::{ComputeCost, Nanos};
@@ -31,8 +32,7 @@ const DRIVES: usize = 3;
 pub(crate) fn run(runs: EngineRuns, json: bool, columns: Option<u16>) -> Result<()> {
     let speedups = speedups(runs)?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&speedups)?);
-        return Ok(());
+        return print_json(&serde_json::to_string_pretty(&speedups)?);
     }
     let mut page = table(width_of(columns), presets::UTF8_FULL_CONDENSED);
     page.set_header(["Model", "Cached", "Phase", "System", "Simulator", "Engine", "Difference"]);
@@ -49,16 +49,15 @@ pub(crate) fn run(runs: EngineRuns, json: bool, columns: Option<u16>) -> Result<
     }
     align_right(&mut page, &[1, 4, 5, 6]);
     let worst = speedups.iter().map(|one| one.difference.abs()).fold(0.0, f64::max);
-    println!(" Speed-up over the kTransformers policy, devices that sleep\n{}", page.trim_fmt());
     let late = speedups.iter().map(|one| one.late).fold(0.0, f64::max);
-    println!(
-        " {DECODED} tokens decoded, {PROMPT} of prompt; middle of {DRIVES} drives; largest \
+    print_page(&format!(
+        " Speed-up over the kTransformers policy, devices that sleep\n{}\n {DECODED} tokens decoded, {PROMPT} of prompt; middle of {DRIVES} drives; largest \
          difference {:.1} %\n Sleepers woke late for at most {:.1} % of a drive; on a busy machine \
          that is more, and so are differences",
+        page.trim_fmt(),
         100.0 * worst,
         100.0 * late,
-    );
-    Ok(())
+    ))
 }
 
 /// One speed-up, as the simulator says and as the engine's executor has it.

@@ -8,6 +8,7 @@ use crate::args::{Global, Reproduce, SourceArg};
 use crate::commands::sim::read_trace;
 use crate::npu;
 use crate::page::{align_right, progress_target, table, width_of};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use indicatif::ProgressBar;
@@ -40,21 +41,21 @@ pub(crate) fn run(global: &Global, reproduce: &Reproduce, columns: Option<u16>) 
         let found = find(source, reproduce, &traces)?;
         waiting.finish_and_clear();
         if !global.json {
-            println!("{}", found.render(source, width_of(columns)));
-            print_written(&found.written);
+            print_page(&found.render(source, width_of(columns)))?;
+            print_written(&found.written)?;
         }
         let measured = match source {
             Source::Npumoe => npu::ladder(global, &reproduce.ladder)?,
             _ => None,
         };
         if let Some(measured) = measured.as_ref().filter(|_| !global.json) {
-            println!("{}", measured.page);
+            print_page(&measured.page)?;
         }
         let measured = measured.map(|measured| measured.json);
         reports.push(SourceReport { measured, ..SourceReport::new(source, found) });
     }
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&reports)?);
+        print_json(&serde_json::to_string_pretty(&reports)?)?;
     }
     Ok(())
 }
@@ -113,11 +114,10 @@ fn write(folder: &Path, document: &Document) -> Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-fn print_written(written: &[PathBuf]) {
-    if let Some((document, pictures)) = written.split_first() {
-        let count = pictures.len();
-        println!(" Written: {} with {count} pictures beside it\n", document.display());
-    }
+fn print_written(written: &[PathBuf]) -> Result<()> {
+    let Some((document, pictures)) = written.split_first() else { return Ok(()) };
+    let count = pictures.len();
+    print_page(&format!(" Written: {} with {count} pictures beside it\n", document.display()))
 }
 
 impl Found {

@@ -3,6 +3,7 @@
 use super::subject::{made, read, shape};
 use crate::args::{Global, Sim};
 use crate::page::{align_right, printable, table, width_of};
+use crate::terminal::{note, print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_sim::curves::{Curve, policy_curves};
@@ -26,12 +27,12 @@ pub(super) fn run(global: &Global, sim: &Sim, folder: &Path, columns: Option<u16
     for trace in &traces {
         let curves = policy_curves(trace, Layout::PerLayer)?;
         if !global.json {
-            println!("{}\n", render(trace, &curves, width_of(columns)));
+            print_page(&(render(trace, &curves, width_of(columns)) + "\n"))?;
         }
         compared.push(Compared { model: trace.header.model.clone(), curves });
     }
     if !global.json {
-        eprintln!("motley: writing the report; fitting made routing takes a while");
+        note("writing the report; fitting made routing takes a while");
     }
     let input = ReportInput { traces: &traces, synthetic_tokens: SYNTHETIC_TOKENS, seed };
     let report = cache_policy_report(&input)?;
@@ -39,10 +40,10 @@ pub(super) fn run(global: &Global, sim: &Sim, folder: &Path, columns: Option<u16
     files.extend(report.charts);
     let written = write(folder, &files)?;
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&Answer { compared, written })?);
+        print_json(&serde_json::to_string_pretty(&Answer { compared, written })?)?;
     } else {
         let charts = written.len() - 1;
-        println!(" Written: {} with {charts} charts beside it", written[0].display());
+        print_page(&format!(" Written: {} with {charts} charts beside it", written[0].display()))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@
 use crate::args::{Global, OutputArgs, Sim};
 use crate::known::machine;
 use crate::page::width_of;
+use crate::terminal::{print_json, print_page};
 use anyhow::{Result, bail};
 use motley_sim::Outcome;
 use motley_sim::faults::Faults;
@@ -68,10 +69,10 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     }
     let report = page::SimReport::new(&machine, &subject, &setup, &outcome, sim.choice.faults);
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_json(&serde_json::to_string_pretty(&report)?)?;
     } else {
-        println!("{}", page::render(&report, width_of(columns)));
-        tell_files(&sim.output, spans.as_ref(), &outcome);
+        let page = page::render(&report, width_of(columns));
+        print_page(&(page + &told_files(&sim.output, spans.as_ref(), &outcome)))?;
     }
     Ok(())
 }
@@ -89,15 +90,19 @@ fn write_files(output: &OutputArgs, spans: &Spans, subject: &Subject, setup: &Se
     draw(path, spans, &subject.trace, &drawn)
 }
 
-fn tell_files(output: &OutputArgs, spans: Option<&Spans>, outcome: &Outcome) {
+/// Lines below the page that say which files were written.
+fn told_files(output: &OutputArgs, spans: Option<&Spans>, outcome: &Outcome) -> String {
+    let mut told = String::new();
     if let Some(path) = &output.timeline {
-        println!(" Timeline: {} (open it in ui.perfetto.dev)", path.display());
+        told += &format!("\n Timeline: {} (open it in ui.perfetto.dev)", path.display());
     }
     if let Some(path) = &output.svg {
-        println!(" Picture: {}", path.display());
+        told += &format!("\n Picture: {}", path.display());
     }
     if let Some(left_out) = spans.map(|spans| spans.left_out).filter(|&count| count > 0) {
         let tokens = outcome.prefill.tokens + outcome.decode.tokens;
-        println!(" The timeline ends before the last of {tokens} tokens: {left_out} spans more");
+        told += &format!("\n The timeline ends before the last of {tokens} tokens: ");
+        told += &format!("{left_out} spans more");
     }
+    told
 }

@@ -5,6 +5,7 @@ use super::draw::{Drawn, draw};
 use super::subject::read;
 use crate::args::{Global, Sim};
 use crate::page::{align_right, printable, table, width_of};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_sim::Outcome;
@@ -31,9 +32,9 @@ pub(super) fn run(global: &Global, sim: &Sim, record: &Path, columns: Option<u16
     }
     let compared = Compared::new(&record, &outcome, rerun.policies(&trace)?);
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&compared)?);
+        print_json(&serde_json::to_string_pretty(&compared)?)?;
     } else {
-        println!("{}", compared.render(width_of(columns)));
+        print_page(&compared.render(width_of(columns)))?;
     }
     Ok(())
 }

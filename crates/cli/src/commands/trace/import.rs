@@ -2,11 +2,12 @@
 
 use super::open::open;
 use crate::args::{Global, Import};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
+use motley_trace::whole_file::WholeFile;
 use motley_trace::{TraceHeader, TraceWriter, Visit, VisitSource};
 use serde::Serialize;
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::Path;
 
 /// Runs the command.
@@ -15,25 +16,30 @@ pub(crate) fn run(global: &Global, import: &Import) -> Result<()> {
     let visits = copy(source.as_mut(), &import.file, &import.output)?;
     let report = ImportReport { output: &import.output, visits, header: source.header() };
     if global.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_json(&serde_json::to_string_pretty(&report)?)?;
         return Ok(());
     }
     let TraceHeader { model, layers, experts, k, .. } = report.header;
-    println!("{model}: {layers} layers × {experts} experts, {k} per token; {visits} visits");
-    println!("Try it: motley sim --trace {}", import.output.display());
-    Ok(())
+    print_page(&format!(
+        "{model}: {layers} layers × {experts} experts, {k} per token; {visits} visits\n\
+         Try it: motley sim --trace {}",
+        import.output.display()
+    ))
 }
 
 fn copy(source: &mut dyn VisitSource, from: &Path, to: &Path) -> Result<u64> {
-    let file = File::create(to).with_context(|| format!("cannot write {}", to.display()))?;
+    let shown = || format!("cannot write {}", to.display());
+    let file = WholeFile::replace(to).with_context(shown)?;
     let mut writer = TraceWriter::new(BufWriter::new(file), source.header().clone())?;
     let mut visit = Visit::default();
     let mut visits = 0;
     while source.read_visit(&mut visit).with_context(|| from.display().to_string())? {
-        writer.write_visit(&visit).with_context(|| to.display().to_string())?;
+        writer.write_visit(&visit).with_context(shown)?;
         visits += 1;
     }
-    writer.finish().with_context(|| to.display().to_string())?;
+    let file = writer.finish().with_context(shown)?.into_inner();
+    let file = file.map_err(io::IntoInnerError::into_error);
+    file.and_then(WholeFile::finish).with_context(shown)?;
     Ok(visits)
 }
 

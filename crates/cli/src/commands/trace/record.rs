@@ -4,10 +4,10 @@ use crate::args::{Global, Record};
 use crate::last::{keep_copy, write_record};
 use crate::load::{Loaded, load, sampling};
 use crate::recorder::{Counts, SharedRecorder, header};
+use crate::terminal::{note, print_json, print_page};
 use anyhow::{Context, Result, bail};
 use motley_engine::{Generation, Runtime, Seam, SessionOptions};
 use motley_plan::Outputs;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -22,9 +22,8 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
     }
     let tokens = engine.tokenize(&text);
     let output = &record.output;
-    let file =
-        File::create(output).with_context(|| format!("cannot write {}", output.display()))?;
-    let recorder = SharedRecorder::new(file, header(engine.spec(), &record.model), u64::MAX)?;
+    let recorder = SharedRecorder::new(output, header(engine.spec(), &record.model), u64::MAX)
+        .with_context(|| format!("cannot write {}", output.display()))?;
     let mut session = engine.watched_session(&SessionOptions::of(&decision), recorder.watcher())?;
     let generation = Generation {
         sampling: sampling(&record.sampling),
@@ -40,7 +39,7 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
         keep_copy(&engine, &session, output);
     }
     if session.stats().seam.delegated > 0 {
-        eprintln!("motley: some expert blocks were not seen; the trace has gaps");
+        note("some expert blocks were not seen; the trace has gaps");
     }
     tell(global, output, &counts)
 }
@@ -57,14 +56,13 @@ fn prompt(record: &Record) -> Result<String> {
 
 fn tell(global: &Global, output: &Path, counts: &Counts) -> Result<()> {
     if global.json {
-        println!("{}", serde_json::to_string(counts)?);
+        print_json(&serde_json::to_string(counts)?)?;
         return Ok(());
     }
     let Counts { prefill_tokens, decode_tokens, visits } = counts;
-    println!(
-        "{}: {prefill_tokens} prompt and {decode_tokens} decoded tokens, {visits} visits",
-        output.display()
-    );
-    println!("Try it: motley sim --trace {}", output.display());
-    Ok(())
+    let output = output.display();
+    print_page(&format!(
+        "{output}: {prefill_tokens} prompt and {decode_tokens} decoded tokens, {visits} visits\n\
+         Try it: motley sim --trace {output}"
+    ))
 }

@@ -3,6 +3,7 @@
 use super::open::open;
 use crate::args::{Global, TraceSummary};
 use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
+use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_trace::{Phase, Summary, SummaryBuilder, Visit};
@@ -23,9 +24,9 @@ pub(crate) fn run(global: &Global, args: &TraceSummary, columns: Option<u16>) ->
     }
     let report = SummaryReport { length, summary: builder.finish() };
     if global.json {
-        println!("{}", serde_json::to_string(&report)?);
+        print_json(&serde_json::to_string(&report)?)?;
     } else {
-        println!("{}", render(&report, width_of(columns)));
+        print_page(&render(&report, width_of(columns)))?;
     }
     Ok(())
 }
