@@ -73,14 +73,25 @@ fn a_model_that_computes_no_numbers_is_an_error_everywhere() {
     let text = text.path().to_str().unwrap();
     for file in [&all, &one] {
         let path = file.path().to_str().unwrap();
-        let run = ["run", path, "-p", "Hello world", "-n", "4", "--no-record"];
+        let run = ["run", path, "-p", "Hello world", "-n", "4", "--no-record", "--threads", "1"];
         let commands = [
             run.to_vec(),
             [&run[..], &["--loading", "on-demand"]].concat(),
             [&run[..], &["--temperature", "1"]].concat(),
             [&run[..], &["--json"]].concat(),
-            vec!["eval", path, "--text", text, "--window", "32", "--items", "1"],
-            vec!["bench", path, "--pairs", "1", "--prefill", "16", "--decode", "2"],
+            vec!["eval", path, "--text", text, "--window", "32", "--items", "1", "--threads", "1"],
+            vec![
+                "bench",
+                path,
+                "--pairs",
+                "1",
+                "--prefill",
+                "16",
+                "--decode",
+                "2",
+                "--threads",
+                "1",
+            ],
         ];
         for args in commands {
             let output = motley(&args);
@@ -146,7 +157,10 @@ fn a_run_that_cannot_be_kept_says_so_and_answers() {
         let state = tempfile::tempdir().unwrap();
         symlink("/dev/full", state.path().join(name)).unwrap();
         let args = ["run", model.to_str().unwrap(), "-p", "hi", "-n", "2", "--json"];
-        let output = motley_in(state.path(), &[&args[..], &["--loading", "on-demand"]].concat());
+        let output = motley_in(
+            state.path(),
+            &[&args[..], &["--loading", "on-demand", "--threads", "1"]].concat(),
+        );
         let said = stderr(&output);
         assert!(output.status.success(), "{said}");
         assert!(serde_json::from_slice::<Value>(&output.stdout).is_ok());
