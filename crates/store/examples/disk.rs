@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use motley_model::{ExpertTensor, FileRange, ModelSpec};
 use motley_store::{
-    Arena, ArenaSpec, Backend, FileMode, Files, HugePages, Piece, Priority, Reader, ReaderOptions,
-    Request, Tag, choose,
+    Arena, ArenaSpec, Backend, Disk, FileMode, Files, HugePages, Piece, Priority, Reader,
+    ReaderOptions, Request, Tag, choose,
 };
 use rustix::fs::Advice;
 use rustix::mm::{Advice as MapAdvice, MapFlags, ProtFlags, madvise, mmap, munmap};

@@ -24,7 +24,8 @@ pub use expert::{ExpertLease, ExpertSlot, FilledExpert};
 pub use mapped::{MapError, MappedExperts};
 pub use memory::HugePages;
 pub use read::{
-    Backend, Choice, ChooseError, Completion, ExpertRead, FaultPlan, FileMode, Files, FilesError,
-    Piece, Priority, ProbeLimit, ReadError, ReadFailed, ReadSpeed, Reader, ReaderError,
-    ReaderOptions, Request, Tag, choose, choose_within, forget_cached,
+    Alignment, Backend, Choice, ChooseError, Completion, Disk, ExpertRead, FaultPlan, FileFacts,
+    FileMode, Files, FilesError, Piece, Priority, ProbeLimit, ReadError, ReadFailed, ReadSpeed,
+    Reader, ReaderError, ReaderOptions, Request, SteppedReader, Tag, choose, choose_within,
+    forget_cached,
 };

@@ -11,7 +11,7 @@ use motley_cost::{FitError, TransferCost, TransferSample};
 use motley_model::{FileRange, Matrix, TensorPart};
 use motley_store::read::IN_FLIGHT_DEFAULT;
 use motley_store::{
-    Arena, ArenaError, ArenaSpec, Backend, ChooseError, FileMode, Files, FilesError, Piece,
+    Arena, ArenaError, ArenaSpec, Backend, ChooseError, Disk, FileMode, Files, FilesError, Piece,
     Priority, ProbeLimit, ReadError, Reader, Request, Tag, choose_within,
 };
 use tempfile::NamedTempFile;

@@ -6,7 +6,7 @@ use crate::blocks::options::StreamingOptions;
 use crate::blocks::resident::ResidentExperts;
 use motley_model::{LayerExperts, Matrix, ModelSpec, TensorPart};
 use motley_store::{
-    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, ExpertLease, ExpertRead,
+    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, Disk, ExpertLease, ExpertRead,
     FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadError, ReadSpeed,
     Reader, ReaderOptions, Request, Tag, choose,
 };

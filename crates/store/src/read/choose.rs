@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use motley_model::{FileRange, Matrix, TensorPart};
 
+use super::disk::Disk;
 use super::files::Files;
 use super::priority::Priority;
 use super::reader::{Backend, Reader, ReaderError, ReaderOptions};

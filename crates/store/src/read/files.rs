@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 
+use super::disk::{Alignment, Disk, FileFacts};
 use crate::memory::{HugePages, Mapping};
 
 /// Alignment assumed where the kernel does not say (before Linux 6.1, or by the filesystem):
@@ -44,22 +45,19 @@ pub struct Files {
 
 /// One file.
 #[derive(Debug)]
-pub(crate) struct ModelFile {
-    pub(crate) path: PathBuf,
+struct ModelFile {
+    path: PathBuf,
     /// `None` where the filesystem refuses.
-    pub(crate) direct: Option<DirectFile>,
-    pub(crate) buffered: File,
+    direct: Option<DirectFile>,
+    buffered: File,
     identity: Identity,
 }
 
 /// A file opened with `O_DIRECT`.
 #[derive(Debug)]
-pub(crate) struct DirectFile {
-    pub(crate) file: File,
-    /// Memory addresses must be multiples of this.
-    pub(crate) memory_alignment: usize,
-    /// Offsets and lengths must be multiples of this.
-    pub(crate) offset_alignment: usize,
+struct DirectFile {
+    file: File,
+    alignment: Alignment,
 }
 
 /// What changes when somebody writes into a file or truncates it. A file replaced by rename
@@ -87,30 +85,49 @@ impl Files {
         self.files.iter().all(|file| file.direct.is_some())
     }
 
-    /// The alignment that suits all files, a power of two; 1 if none is read directly.
-    pub fn alignment(&self) -> usize {
-        let direct = self.files.iter().filter_map(|file| file.direct.as_ref());
-        direct.map(|d| d.offset_alignment.max(d.memory_alignment)).max().unwrap_or(1)
-    }
-
-    /// Where in a slot the bytes of expert slices should begin so that reads land in place: the
-    /// same for all experts of a tensor when its stride is a multiple of the alignment, else 0
-    /// (then reads are copied). `base_offset` and `stride_bytes` as in `ExpertTensor`.
-    pub fn landing(&self, base_offset: u64, stride_bytes: u64) -> usize {
-        let alignment = self.alignment() as u64;
-        match stride_bytes.is_multiple_of(alignment) {
-            true => (base_offset % alignment) as usize,
-            false => 0,
-        }
-    }
-
     /// Bytes of file `index` when it was opened.
     pub fn len_bytes(&self, index: usize) -> Option<u64> {
         self.files.get(index).map(|file| file.identity.len_bytes)
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<&ModelFile> {
-        self.files.get(index)
+    /// File `index`, opened for direct reads or for buffered ones.
+    pub(crate) fn descriptor(&self, index: usize, direct: bool) -> Option<&File> {
+        let file = self.files.get(index)?;
+        Some(file.direct.as_ref().filter(|_| direct).map_or(&file.buffered, |d| &d.file))
+    }
+}
+
+impl Disk for Files {
+    fn facts(&self, index: usize) -> Option<FileFacts<'_>> {
+        let file = self.files.get(index)?;
+        let direct = file.direct.as_ref().map(|direct| direct.alignment);
+        Some(FileFacts { path: &file.path, len_bytes: file.identity.len_bytes, direct })
+    }
+
+    fn read_at(
+        &self,
+        index: usize,
+        direct: bool,
+        offset: u64,
+        memory: &mut [u8],
+    ) -> io::Result<usize> {
+        let file = self.descriptor(index, direct).ok_or(io::ErrorKind::NotFound)?;
+        loop {
+            match file.read_at(memory, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn unchanged(&self, index: usize) -> bool {
+        self.files.get(index).is_some_and(ModelFile::unchanged)
+    }
+
+    fn forget(&self, index: usize, offset: u64, len_bytes: usize) {
+        if let Some(file) = self.files.get(index) {
+            file.forget(offset, len_bytes);
+        }
     }
 }
 
@@ -134,16 +151,12 @@ impl ModelFile {
     }
 
     /// Whether the file still is what was opened. One system call of about a microsecond.
-    pub(crate) fn unchanged(&self) -> bool {
+    fn unchanged(&self) -> bool {
         self.buffered.metadata().is_ok_and(|now| Identity::of(&now) == self.identity)
     }
 
-    pub(crate) fn len_bytes(&self) -> u64 {
-        self.identity.len_bytes
-    }
-
     /// Makes the page cache drop a range, whole pages around it too.
-    pub(crate) fn forget(&self, offset: u64, len_bytes: usize) {
+    fn forget(&self, offset: u64, len_bytes: usize) {
         let page = rustix::param::page_size() as u64;
         let start = offset - offset % page;
         let end = (offset + len_bytes as u64).next_multiple_of(page);
@@ -155,16 +168,16 @@ impl ModelFile {
 impl DirectFile {
     /// `None` where the filesystem refuses direct reads, at opening or at the first read.
     fn open(path: &Path, buffered: &File) -> Option<Self> {
-        let (memory_alignment, offset_alignment) = direct_alignment(buffered)?;
+        let alignment = direct_alignment(buffered)?;
         let flags = OFlags::DIRECT.bits() as i32;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
         let same = file.metadata().ok()?.ino() == buffered.metadata().ok()?.ino();
-        let direct = Self { file, memory_alignment, offset_alignment };
+        let direct = Self { file, alignment };
         (same && direct.can_read()).then_some(direct)
     }
 
     fn can_read(&self) -> bool {
-        let len = self.offset_alignment.max(self.memory_alignment);
+        let len = self.alignment.offset.max(self.alignment.memory);
         let Ok(memory) = Mapping::reserve(len, HugePages::Refuse) else { return false };
         // SAFETY: a fresh mapping of `len` zeroed bytes that only this function knows.
         let buffer = unsafe { std::slice::from_raw_parts_mut(memory.base().as_ptr(), len) };
@@ -183,8 +196,8 @@ impl Identity {
 }
 
 /// Alignment of memory and of offsets; `None` if the filesystem says that it has no direct reads.
-fn direct_alignment(file: &File) -> Option<(usize, usize)> {
-    let unknown = (ALIGNMENT_UNKNOWN_BYTES, ALIGNMENT_UNKNOWN_BYTES);
+fn direct_alignment(file: &File) -> Option<Alignment> {
+    let unknown = Alignment { memory: ALIGNMENT_UNKNOWN_BYTES, offset: ALIGNMENT_UNKNOWN_BYTES };
     let wanted = StatxFlags::DIOALIGN;
     let Ok(found) = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted) else {
         return Some(unknown);
@@ -192,7 +205,7 @@ fn direct_alignment(file: &File) -> Option<(usize, usize)> {
     if found.stx_mask & wanted.bits() == 0 {
         return Some(unknown);
     }
-    let pair = (found.stx_dio_mem_align as usize, found.stx_dio_offset_align as usize);
+    let (memory, offset) = (found.stx_dio_mem_align as usize, found.stx_dio_offset_align as usize);
     let usable = |a: usize| a.is_power_of_two() && a <= ALIGNMENT_MAX_BYTES;
-    (usable(pair.0) && usable(pair.1)).then_some(pair)
+    (usable(memory) && usable(offset)).then_some(Alignment { memory, offset })
 }

@@ -13,14 +13,15 @@
 //! are there. A failed request gives its leases back inside the error.
 //!
 //! * `request`: requests and completions; `error`: why bytes did not arrive.
-//! * `files`: the files, direct or buffered. `priority`: which request is next.
+//! * `disk`: files as the queue sees them; `files`: the system's, direct or buffered. `priority`: which request is next.
 //! * `job`: a request cut into chunks. `queue`: the read queue, shared by the threads.
 //! * `target`: where a chunk's bytes land: in place, or staged and copied.
 //! * `workers`: what backends have in common; `pool`, `uring`: the backends.
-//! * `reader`: a backend, started. `choose`: which backend is faster here.
+//! * `reader`: a backend, started; `stepped`: one without threads. `choose`: which backend is faster here.
 //! * `faulty`: faults by seed.
 
 mod choose;
+mod disk;
 mod error;
 mod faulty;
 mod files;
@@ -30,11 +31,13 @@ mod priority;
 mod queue;
 mod reader;
 mod request;
+mod stepped;
 mod target;
 mod uring;
 mod workers;
 
 pub use choose::{Choice, ChooseError, ProbeLimit, ReadSpeed, choose, choose_within};
+pub use disk::{Alignment, Disk, FileFacts};
 pub use error::ReadError;
 pub use faulty::FaultPlan;
 pub use files::{FileMode, Files, FilesError, forget_cached};
@@ -42,3 +45,4 @@ pub use job::CHUNK_BYTES_MAX;
 pub use priority::Priority;
 pub use reader::{Backend, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX, Reader, ReaderError, ReaderOptions};
 pub use request::{Completion, ExpertRead, Piece, ReadFailed, Request, Tag};
+pub use stepped::SteppedReader;

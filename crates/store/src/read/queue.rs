@@ -6,13 +6,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::disk::Disk;
 use super::error::ReadError;
 use super::faulty::{Fault, FaultPlan, Faults};
-use super::files::Files;
 use super::job::{Chunk, Job, JobId};
 use super::priority::PriorityQueue;
 use super::request::{Completion, Piece, Request};
-use super::target::Landed;
+use super::target::{Landed, Staging, Target};
 use crate::counters::{BusyClock, Counters};
 
 /// Reads after the first that a chunk may have.
@@ -20,7 +20,7 @@ const RETRIES_MAX: u32 = 1;
 
 /// Requests under way, shared by the caller and the threads of a backend.
 pub(crate) struct ReadQueue {
-    files: Arc<Files>,
+    disk: Arc<dyn Disk>,
     faults: Option<Faults>,
     state: Mutex<State>,
     /// Signalled for threads that wait for chunks.
@@ -46,9 +46,9 @@ struct State {
 }
 
 impl ReadQueue {
-    pub(crate) fn new(files: Arc<Files>, faults: Option<FaultPlan>) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, faults: Option<FaultPlan>) -> Self {
         Self {
-            files,
+            disk,
             faults: faults.map(Faults::new),
             state: Mutex::default(),
             work: Condvar::new(),
@@ -56,8 +56,8 @@ impl ReadQueue {
         }
     }
 
-    pub(crate) fn files(&self) -> &Files {
-        &self.files
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
     }
 
     pub(crate) fn submit(&self, requests: impl IntoIterator<Item = Request>) {
@@ -145,6 +145,18 @@ impl ReadQueue {
         self.faults.as_ref()?.next(chunk.file, chunk.offset)
     }
 
+    /// Reads a chunk on this thread and lands it.
+    pub(crate) fn carry_out(&self, chunk: Chunk, staging: &Staging) {
+        let target = Target::new(self.disk(), &chunk, staging);
+        let result = target.read();
+        let result = match self.fault(&chunk) {
+            Some(fault) => fault.apply(result),
+            None => result,
+        };
+        let landed = target.land(&chunk, result);
+        self.land(chunk, landed);
+    }
+
     /// A read came back. Its memory is not touched by the system any more.
     pub(crate) fn land(&self, mut chunk: Chunk, landed: Landed) {
         let mut state = self.state();
@@ -159,7 +171,7 @@ impl ReadQueue {
         }
         let id = chunk.job;
         let Some(job) = state.jobs.get_mut(&id) else { return };
-        job.land(landed.into_result(&chunk, &self.files));
+        job.land(landed.into_result(&chunk, self.disk()));
         if !job.all_handed_out() {
             return;
         }
@@ -175,9 +187,9 @@ impl ReadQueue {
     /// Checks that the files did not change, outside the lock as a file server may be slow, and
     /// queues the completion.
     fn finish(&self, mut job: Job) {
-        let changed = job.files().filter_map(|file| self.files.get(file)).find(|f| !f.unchanged());
-        if let Some(file) = changed {
-            job.fail_because(ReadError::Changed { path: file.path.clone() });
+        let changed = job.files().find(|&file| !self.disk.unchanged(file));
+        if let Some(facts) = changed.and_then(|file| self.disk.facts(file)) {
+            job.fail_because(ReadError::Changed { path: facts.path.to_owned() });
         }
         let mut state = self.state();
         state.finishing -= 1;
@@ -196,12 +208,12 @@ impl ReadQueue {
 
     fn refusal(&self, piece: &Piece) -> Option<ReadError> {
         let Piece { range, slot, at_bytes, .. } = piece;
-        let Some(file) = self.files.get(range.file) else {
+        let Some(file) = self.disk.facts(range.file) else {
             return Some(ReadError::NoSuchFile { file: range.file });
         };
         let (offset, len_bytes) = (range.offset, range.len_bytes);
-        if offset.checked_add(len_bytes).is_none_or(|end| end > file.len_bytes()) {
-            return Some(ReadError::BeyondEnd { path: file.path.clone(), offset, len_bytes });
+        if offset.checked_add(len_bytes).is_none_or(|end| end > file.len_bytes) {
+            return Some(ReadError::BeyondEnd { path: file.path.to_owned(), offset, len_bytes });
         }
         let slot_bytes = slot.arena().slot_bytes();
         let end = (*at_bytes as u64).checked_add(len_bytes);

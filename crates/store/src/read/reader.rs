@@ -64,6 +64,7 @@ pub enum ReaderError {
 
 /// Reads experts until dropped; shared between threads by reference.
 pub struct Reader {
+    files: Arc<Files>,
     queue: Arc<ReadQueue>,
     workers: Box<dyn Workers>,
     options: ReaderOptions,
@@ -76,13 +77,16 @@ impl Reader {
         if !(1..=IN_FLIGHT_MAX).contains(&in_flight) {
             return Err(ReaderError::InFlight { in_flight });
         }
-        let queue = Arc::new(ReadQueue::new(files, options.faults.clone()));
+        let queue = Arc::new(ReadQueue::new(Arc::clone(&files) as _, options.faults.clone()));
+        let mine = Arc::clone(&queue);
         let workers: io::Result<Box<dyn Workers>> = match backend {
-            Backend::Uring => uring::start(Arc::clone(&queue), in_flight).map(|w| Box::new(w) as _),
-            Backend::Pool => pool::start(Arc::clone(&queue), in_flight).map(|w| Box::new(w) as _),
+            Backend::Uring => {
+                uring::start(mine, Arc::clone(&files), in_flight).map(|w| Box::new(w) as _)
+            }
+            Backend::Pool => pool::start(mine, in_flight).map(|w| Box::new(w) as _),
         };
         let workers = workers.map_err(|source| ReaderError::Refused { backend, source })?;
-        Ok(Self { queue, workers, options })
+        Ok(Self { files, queue, workers, options })
     }
 
     /// Queues requests, all at once, and returns without waiting.
@@ -113,7 +117,7 @@ impl Reader {
 
     /// The files it reads.
     pub fn files(&self) -> &Files {
-        self.queue.files()
+        &self.files
     }
 
     /// How it was opened.

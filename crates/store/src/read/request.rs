@@ -3,8 +3,8 @@
 
 use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, TensorPart};
 
+use super::disk::Disk;
 use super::error::ReadError;
-use super::files::Files;
 use super::priority::Priority;
 use crate::arena::SlotLease;
 use crate::expert::{ExpertLease, FilledExpert};
@@ -21,7 +21,7 @@ pub struct Piece {
     pub range: FileRange,
     /// Where to; the reader may overwrite the whole slot.
     pub slot: SlotLease,
-    /// Where in the slot the data shall begin; [`Files::landing`] says what avoids a copy.
+    /// Where in the slot the data shall begin; [`Disk::landing`] says what avoids a copy.
     pub at_bytes: usize,
 }
 
@@ -65,12 +65,12 @@ pub struct ExpertRead<'a> {
 }
 
 impl Request {
-    /// All ranges of one expert into `lease`, landing in place where `files` allow it; gives the
+    /// All ranges of one expert into `lease`, landing in place where `disk` allows it; gives the
     /// lease back if the layer has no such expert or the lease has other matrices.
     pub fn for_expert(
         read: ExpertRead<'_>,
         lease: ExpertLease,
-        files: &Files,
+        disk: &dyn Disk,
     ) -> Result<Self, ExpertLease> {
         let ranges: Vec<_> = read.layer.ranges(read.expert).collect();
         let fits = ranges.len() == lease.len()
@@ -85,7 +85,7 @@ impl Request {
             part,
             range,
             slot,
-            at_bytes: files.landing(tensor.base_offset, tensor.stride_bytes),
+            at_bytes: disk.landing(tensor.base_offset, tensor.stride_bytes),
         };
         let pieces = ranges.into_iter().zip(lease.into_slots()).map(piece).collect();
         Ok(Self { tag: read.tag, priority: read.priority, pieces })

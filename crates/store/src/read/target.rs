@@ -8,12 +8,12 @@
 //!               target                  target ≡ offset (mod alignment)
 //! ```
 
-use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
 
+use super::disk::{Alignment, Disk};
 use super::error::ReadError;
-use super::files::{ALIGNMENT_MAX_BYTES, DirectFile, Files, ModelFile};
+use super::files::ALIGNMENT_MAX_BYTES;
 use super::job::{CHUNK_BYTES_MAX, Chunk};
 use crate::memory::{HugePages, Mapping};
 
@@ -31,8 +31,9 @@ impl Staging {
 
 /// One system call to be made: `len_bytes` at `offset` into `memory`.
 pub(crate) struct Target<'a> {
-    file: &'a ModelFile,
-    direct: bool,
+    disk: &'a dyn Disk,
+    pub(crate) file: usize,
+    pub(crate) direct: bool,
     pub(crate) offset: u64,
     pub(crate) len_bytes: usize,
     pub(crate) memory: NonNull<u8>,
@@ -68,8 +69,8 @@ struct Superset {
 }
 
 impl Superset {
-    fn of(chunk: &Chunk, memory_alignment: usize, offset_alignment: usize) -> Self {
-        let alignment = offset_alignment as u64;
+    fn of(chunk: &Chunk, wanted: Alignment) -> Self {
+        let alignment = wanted.offset as u64;
         let offset = chunk.offset - chunk.offset % alignment;
         let end = (chunk.offset + chunk.len_bytes as u64).next_multiple_of(alignment);
         let lead_bytes = (chunk.offset - offset) as usize;
@@ -77,20 +78,21 @@ impl Superset {
         let address = (chunk.target.as_ptr() as usize).wrapping_sub(lead_bytes);
         let in_place = lead_bytes <= chunk.room_before
             && len_bytes - lead_bytes <= chunk.room_after
-            && address.is_multiple_of(memory_alignment);
+            && address.is_multiple_of(wanted.memory);
         Self { offset, len_bytes, lead_bytes, in_place }
     }
 }
 
 impl<'a> Target<'a> {
-    /// For `chunk`, with `staging` for what cannot land in place. A retry is buffered, in case it is directness that
-    /// the file has come to refuse.
-    pub(crate) fn new(files: &'a Files, chunk: &Chunk, staging: &Staging) -> Self {
-        let file = files.get(chunk.file).expect("the desk checked the file's number");
-        match &file.direct {
-            Some(direct) if chunk.attempt == 0 => Self::direct(file, direct, chunk, staging),
+    /// For `chunk`, with `staging` for what cannot land in place. A retry is buffered, in case it
+    /// is directness that the file has come to refuse.
+    pub(crate) fn new(disk: &'a dyn Disk, chunk: &Chunk, staging: &Staging) -> Self {
+        let facts = disk.facts(chunk.file).expect("the queue checked the file's number");
+        match facts.direct {
+            Some(wanted) if chunk.attempt == 0 => Self::direct(disk, wanted, chunk, staging),
             _ => Self {
-                file,
+                disk,
+                file: chunk.file,
                 direct: false,
                 offset: chunk.offset,
                 len_bytes: chunk.len_bytes,
@@ -101,9 +103,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn direct(file: &'a ModelFile, direct: &DirectFile, chunk: &Chunk, staging: &Staging) -> Self {
-        let superset = Superset::of(chunk, direct.memory_alignment, direct.offset_alignment);
-        let Superset { offset, len_bytes, lead_bytes, in_place } = superset;
+    fn direct(disk: &'a dyn Disk, wanted: Alignment, chunk: &Chunk, staging: &Staging) -> Self {
+        let Superset { offset, len_bytes, lead_bytes, in_place } = Superset::of(chunk, wanted);
         let memory = if in_place {
             // SAFETY: `lead_bytes` bytes of the same slot lie before the target.
             unsafe { chunk.target.sub(lead_bytes) }
@@ -111,21 +112,24 @@ impl<'a> Target<'a> {
             debug_assert!(len_bytes <= STAGING_BYTES);
             staging.0.base()
         };
-        Self { file, direct: true, offset, len_bytes, memory, lead_bytes, staged: !in_place }
+        let (file, staged) = (chunk.file, !in_place);
+        Self { disk, file, direct: true, offset, len_bytes, memory, lead_bytes, staged }
     }
 
-    /// The file to read from.
-    pub(crate) fn descriptor(&self) -> &File {
-        match &self.file.direct {
-            Some(direct) if self.direct => &direct.file,
-            _ => &self.file.buffered,
-        }
+    /// Reads on this thread.
+    pub(crate) fn read(&self) -> io::Result<usize> {
+        // SAFETY: `memory` is `len_bytes` of the leased slot this chunk may overwrite, or of the
+        // staging buffer of whoever holds the chunk; both are initialised and touched by nobody
+        // else meanwhile.
+        let memory =
+            unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.len_bytes) };
+        self.disk.read_at(self.file, self.direct, self.offset, memory)
     }
 
     /// Judges what the system call returned, and brings the bytes to where they belong.
     pub(crate) fn land(&self, chunk: &Chunk, result: io::Result<usize>) -> Landed {
         if !self.direct {
-            self.file.forget(chunk.offset, chunk.len_bytes);
+            self.disk.forget(self.file, chunk.offset, chunk.len_bytes);
         }
         let device_bytes = *result.as_ref().unwrap_or(&0);
         let error = match result {
@@ -149,9 +153,9 @@ impl<'a> Target<'a> {
 }
 
 impl Landed {
-    pub(crate) fn into_result(self, chunk: &Chunk, files: &Files) -> Result<(), ReadError> {
+    pub(crate) fn into_result(self, chunk: &Chunk, disk: &dyn Disk) -> Result<(), ReadError> {
         let Some(shortfall) = self.error else { return Ok(()) };
-        let path = files.get(chunk.file).map(|file| file.path.clone()).unwrap_or_default();
+        let path = disk.facts(chunk.file).map(|file| file.path.to_owned()).unwrap_or_default();
         let (offset, len_bytes) = (chunk.offset, chunk.len_bytes);
         Err(match shortfall {
             Shortfall::Io(source) => ReadError::Io { path, offset, len_bytes, source },
@@ -206,7 +210,7 @@ mod tests {
             let mut job = job(&arena, offset, len_bytes, at);
             let (mut wanted, mut read, mut written) = (Vec::new(), Vec::new(), Vec::new());
             while let Some(chunk) = job.next_chunk(0) {
-                let superset = Superset::of(&chunk, memory, alignment);
+                let superset = Superset::of(&chunk, Alignment { memory, offset: alignment });
                 let start = chunk.offset as usize;
                 wanted.push(start..start + chunk.len_bytes);
                 let start = superset.offset as usize;

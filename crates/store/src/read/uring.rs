@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use io_uring::{IoUring, opcode, types};
 use rustix::event::EventfdFlags;
 
+use super::files::Files;
 use super::job::Chunk;
 use super::queue::ReadQueue;
 use super::target::{Staging, Target};
@@ -24,7 +25,7 @@ pub(super) struct Uring {
 }
 
 /// Starts the thread with a ring of `depth` lanes.
-pub(super) fn start(queue: Arc<ReadQueue>, depth: u32) -> io::Result<Uring> {
+pub(super) fn start(queue: Arc<ReadQueue>, files: Arc<Files>, depth: u32) -> io::Result<Uring> {
     let bell = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
     let bell = Arc::new(bell);
     let ring = IoUring::new(depth + 1)?;
@@ -34,7 +35,8 @@ pub(super) fn start(queue: Arc<ReadQueue>, depth: u32) -> io::Result<Uring> {
         return Err(io::ErrorKind::Unsupported.into());
     }
     let lanes = (0..depth).map(|_| Lane::new()).collect::<io::Result<Vec<_>>>()?;
-    let driver = Driver { queue, ring, bell: Arc::clone(&bell), lanes, in_flight: 0, armed: false };
+    let (in_flight, armed) = (0, false);
+    let driver = Driver { queue, files, ring, bell: Arc::clone(&bell), lanes, in_flight, armed };
     let thread =
         std::thread::Builder::new().name("store-uring".to_owned()).spawn(move || driver.run())?;
     Ok(Uring { thread: Some(thread), bell })
@@ -55,6 +57,8 @@ impl Workers for Uring {
 
 struct Driver {
     queue: Arc<ReadQueue>,
+    /// What the queue reads.
+    files: Arc<Files>,
     ring: IoUring,
     bell: Arc<OwnedFd>,
     lanes: Vec<Lane>,
@@ -89,8 +93,9 @@ impl Driver {
     fn fill_lanes(&mut self) {
         while let Some(lane) = self.lanes.iter().position(|lane| lane.chunk.is_none()) {
             let Some(chunk) = self.queue.try_take() else { return };
-            let target = Target::new(self.queue.files(), &chunk, &self.lanes[lane].staging);
-            let descriptor = types::Fd(target.descriptor().as_raw_fd());
+            let target = Target::new(self.queue.disk(), &chunk, &self.lanes[lane].staging);
+            let file = self.files.descriptor(target.file, target.direct);
+            let descriptor = types::Fd(file.expect("the queue reads these files").as_raw_fd());
             let len = u32::try_from(target.len_bytes).expect("chunks are short");
             let read = opcode::Read::new(descriptor, target.memory.as_ptr(), len)
                 .offset(target.offset)
@@ -156,8 +161,7 @@ impl Driver {
                 Some(fault) => fault.apply(result),
                 None => result,
             };
-            let landed =
-                Target::new(self.queue.files(), &chunk, &lane.staging).land(&chunk, result);
+            let landed = Target::new(self.queue.disk(), &chunk, &lane.staging).land(&chunk, result);
             self.queue.land(chunk, landed);
         }
     }

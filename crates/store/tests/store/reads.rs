@@ -7,8 +7,8 @@ use std::time::Duration;
 use motley_model::gguf::GgmlType;
 use motley_model::{ExpertTensor, FileRange, LayerExperts, Matrix, TensorPart};
 use motley_store::{
-    ArenaSpec, Backend, ExpertLease, ExpertRead, FileMode, Files, Priority, ProbeLimit, ReadError,
-    Reader, ReaderError, ReaderOptions, Request, Tag, choose, choose_within,
+    ArenaSpec, Backend, Disk, ExpertLease, ExpertRead, FileMode, Files, Priority, ProbeLimit,
+    ReadError, Reader, ReaderError, ReaderOptions, Request, Tag, choose, choose_within,
 };
 use proptest::prelude::*;
 
