@@ -23,6 +23,7 @@ use xtask::{capped, load, mutate, tidy, workspace_root};
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => return run_tidy(),
+        Command::Seeds { options } => return run_seeds(&options),
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
         Command::Load(arguments) => return run_load(&arguments),
@@ -49,6 +50,16 @@ fn run_tidy() -> Result<ExitCode> {
     }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A program of its own: this one does not link the engine.
+fn run_seeds(options: &[String]) -> Result<ExitCode> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo)
+        .args(["run", "--release", "--quiet", "-p", "motley-faultsim", "--"])
+        .args(options)
+        .status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_capped(arguments: &CappedArguments) -> Result<()> {

@@ -49,6 +49,13 @@ pub(crate) enum Command {
     Mutate(MutateArguments),
     /// Check the house rules that no compiler knows.
     Tidy,
+    /// Run the engine's own parts in virtual time, under seeds, with faults (`--help` of it).
+    #[command(disable_help_flag = true)]
+    Seeds {
+        /// Options of `motley-faultsim`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Write a GGUF of random weights and print its path.
     Synth(SynthArguments),
     /// Make an exact mixture of experts of a dense llama GGUF and print its path.

@@ -54,6 +54,8 @@ const HOUSE: &[Room] = &[
     tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim"]),
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
     room("reproduce", &["model", "machine", "trace", "profile", "cost", "plan", "sched", "sim"]),
+    // The engine's own parts in virtual time.
+    room("faultsim", &["model", "sched", "store", "engine"]),
     room("calibrate", NOUNS_JUDGEMENT_AND_HANDS),
     // doors: drivers, and the nouns they speak of
     room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),

@@ -5,7 +5,7 @@ use super::stream::{Ask, Event};
 use crate::blocks::figures::StreamFigures;
 use crate::clock::Clock;
 use motley_ggml::SeamCounts;
-use motley_sched::batch::{self, BatchLimits, Sharing};
+use motley_sched::batch::{self, BatchLimits, Planner, Sharing};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -61,6 +61,11 @@ impl BatchOptions {
             (false, true, true) => Sharing::Parts,
             (false, true, false) => Sharing::Prefixes,
         }
+    }
+
+    /// The longest a sequence may get with `sharing`.
+    pub fn longest(&self, sharing: Sharing) -> u32 {
+        Planner::new(self.limits(sharing)).longest()
     }
 
     /// The planner's bounds. How many may wait is held at the door, before a request is taken.

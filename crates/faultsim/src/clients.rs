@@ -1,0 +1,215 @@
+//! Clients: each hands one request in, looks at its events at its own pace and perhaps leaves.
+//! What they must be told is known beforehand.
+
+use crate::events::{Event, Events};
+use crate::oracle::Expected;
+use crate::plan::{ClientPlan, Plan};
+use crate::world::DEADLINE;
+use motley_engine::batching::{Ask, Done, Door, Event as Said, Health, Refused};
+use motley_engine::{Sampling, SubmitError};
+use std::time::Duration;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+/// From this time between two looks on a client counts as slow.
+const SLOW: Duration = Duration::from_millis(10);
+
+/// Everyone who asks.
+pub(crate) struct Clients {
+    clients: Vec<Client>,
+    /// `None` before the worker stands and after all have asked.
+    pub(crate) door: Option<Door>,
+    /// Longest time from handing in to reading the end.
+    pub(crate) longest_wait: Duration,
+}
+
+struct Client {
+    plan: ClientPlan,
+    expected: Expected,
+    events: Option<Receiver<Said>>,
+    since: Duration,
+    text: String,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Coming,
+    Waiting,
+    Gone,
+}
+
+impl Clients {
+    pub(crate) fn new(plan: &Plan, expected: Vec<Expected>) -> Self {
+        let client = |(plan, expected): (&ClientPlan, Expected)| Client {
+            plan: plan.clone(),
+            expected,
+            events: None,
+            since: Duration::ZERO,
+            text: String::new(),
+            state: State::Coming,
+        };
+        let clients = plan.clients.iter().zip(expected).map(client).collect();
+        Self { clients, door: None, longest_wait: Duration::ZERO }
+    }
+
+    /// Those who have not come, or wait.
+    pub(crate) fn open(&self) -> usize {
+        self.clients.iter().filter(|client| client.state != State::Gone).count()
+    }
+}
+
+impl Client {
+    fn ask(&self) -> Ask {
+        Ask {
+            prompt: self.plan.prompt.clone(),
+            sampling: Sampling::default(),
+            grammar: None,
+            max_tokens: self.plan.max_tokens,
+            stop: self.expected.stop.iter().cloned().collect(),
+            candidates: self.plan.candidates,
+            ignore_end: self.plan.ignore_end,
+            control_tokens: false,
+        }
+    }
+
+    fn go(&mut self) {
+        self.events = None;
+        self.state = State::Gone;
+    }
+}
+
+/// What a client saw when it looked.
+enum Seen {
+    More,
+    Nothing,
+    Done(Done),
+    Failed(String),
+    Silence,
+}
+
+impl Events {
+    pub(crate) fn arrives(&mut self, index: usize) {
+        let now = self.now();
+        let Some(door) = self.clients.door.clone() else { return };
+        let client = &mut self.clients.clients[index];
+        self.counts.requests += 1;
+        match door.submit(client.ask()) {
+            Ok(events) => {
+                (client.events, client.since) = (Some(events), now);
+                client.state = State::Waiting;
+                let (pace, leaves) = (client.plan.pace, client.plan.leaves);
+                self.counts.slow_clients += u64::from(pace >= SLOW);
+                self.after(pace, Event::Looks(index));
+                leaves.into_iter().for_each(|after| self.after(after, Event::Leaves(index)));
+            }
+            Err(error) => {
+                client.go();
+                self.refused(index, &door, error);
+            }
+        }
+    }
+
+    /// A refusal must have its reason.
+    fn refused(&mut self, index: usize, door: &Door, error: SubmitError) {
+        self.counts.refused += 1;
+        let tokens = self.clients.clients[index].plan.prompt.len();
+        let just = match error {
+            SubmitError::Refused(Refused::TooLong { .. }) => tokens >= door.longest() as usize,
+            SubmitError::Refused(Refused::QueueFull { waiting }) => {
+                waiting >= door.options().waiting
+            }
+            SubmitError::Dead => matches!(door.health(), Health::Dead { .. }),
+            _ => false,
+        };
+        self.say(|| format!("client {index} is refused: {error}"));
+        if !just {
+            self.broken(|| format!("client {index} was refused without reason: {error}"));
+        }
+    }
+
+    pub(crate) fn leaves(&mut self, index: usize) {
+        let client = &mut self.clients.clients[index];
+        if client.state == State::Waiting {
+            client.go();
+            self.counts.clients_left += 1;
+        }
+    }
+
+    pub(crate) fn looks(&mut self, index: usize) {
+        if self.clients.clients[index].state != State::Waiting {
+            return;
+        }
+        loop {
+            match self.look(index) {
+                Seen::More => {}
+                Seen::Nothing => break,
+                Seen::Done(done) => return self.answered(index, done),
+                Seen::Failed(reason) => return self.failed(index, &reason),
+                Seen::Silence => {
+                    return self.broken(|| format!("client {index} heard no end of its answer"));
+                }
+            }
+        }
+        let client = &self.clients.clients[index];
+        let (waited, pace) = (self.now() - client.since, client.plan.pace);
+        if waited > DEADLINE {
+            return self.broken(|| format!("client {index} has waited {waited:?}"));
+        }
+        self.after(pace, Event::Looks(index));
+    }
+
+    fn look(&mut self, index: usize) -> Seen {
+        let client = &mut self.clients.clients[index];
+        let Some(events) = &mut client.events else { return Seen::Silence };
+        match events.try_recv() {
+            Ok(Said::Piece(piece)) => {
+                client.text.push_str(&piece.text);
+                Seen::More
+            }
+            Ok(Said::Done(done)) => Seen::Done(done),
+            Ok(Said::Failed(reason)) => Seen::Failed(reason),
+            Err(TryRecvError::Empty) => Seen::Nothing,
+            Err(TryRecvError::Disconnected) => Seen::Silence,
+        }
+    }
+
+    fn answered(&mut self, index: usize, done: Done) {
+        self.ended(index);
+        let client = &mut self.clients.clients[index];
+        client.go();
+        let expected = &client.expected;
+        let right = client.text == expected.text
+            && done.reason == expected.reason
+            && done.answer_tokens == expected.tokens
+            && done.prompt_tokens == client.plan.prompt.len();
+        if right {
+            self.counts.answered_right += 1;
+        } else {
+            let words = format!(
+                "client {index} was told {:?} ({done:?}), right is {:?} ({:?}, {} tokens)",
+                client.text, expected.text, expected.reason, expected.tokens
+            );
+            self.broken(|| words);
+        }
+    }
+
+    fn failed(&mut self, index: usize, reason: &str) {
+        self.ended(index);
+        self.clients.clients[index].go();
+        self.counts.ended_in_error += 1;
+        self.say(|| format!("client {index} fails: {reason}"));
+        let harmful = self.counts.harmful() + self.experts.disk.counts().harmful();
+        if harmful == 0 {
+            self.broken(|| format!("client {index} failed without a fault: {reason}"));
+        }
+    }
+
+    fn ended(&mut self, index: usize) {
+        let client = &self.clients.clients[index];
+        let waited = self.now() - client.since;
+        if client.plan.pace < SLOW {
+            self.clients.longest_wait = self.clients.longest_wait.max(waited);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `motley-faultsim`: the engine's own parts in virtual time, under one seed, with faults. Not the
+//! simulator of machines (`sim`): nothing here predicts a speed.
+//!
+//! ```text
+//!  clients ──► Door ──► Supervised worker and planner     the engine's, unchanged
+//!     ▲                      │ Compute
+//!     │                      ▼
+//!     │                 FakeModel: the next token is a hash, the cache is checked
+//!     │                      │ ExpertBlocks
+//!     │                      ▼
+//!     │                 OnDemand: arenas, leases, read queue   the store's, unchanged
+//!     │                      │ Disk
+//!  ┌──┴──────────────────────┴──────────────────────────────┐
+//!  │ Events: one queue of what happens when, one clock, one │
+//!  │ seed that chooses latencies, orders and faults         │
+//!  └────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Everything runs on one thread. When the worker computes or waits for bytes, the event queue
+//! moves on: clients come, read, stall and leave, reads end in an order the seed chose, memory
+//! shrinks and grows. A seed therefore replays exactly.
+//!
+//! Two oracles judge a run:
+//! * **Right or an error.** Every answer is the one a run without faults gives (`oracle`), or ends
+//!   with an error, and errors come only when a fault was injected. Bytes are checked on use, and
+//!   rows against the cells that changes of the cache have left (`model`).
+//! * **Progress.** Every request ends within [`DEADLINE`] of virtual time; the worker never spins;
+//!   in the end nothing is held: no slot, no cell beyond the kept prefixes, nobody waits.
+//!
+//! # Where the drive loop joins
+//!
+//! [`blocks::ExpertBlocks`] is all that the model asks of expert bytes. The engine's drive loop
+//! joins by implementing it over its own scheduler and a [`motley_store::SteppedReader`], with
+//! `Events` as what it waits on; `OnDemand` is what stands there until then.
+//!
+//! Modules, in reading order:
+//! * [`plan`]: what a seed chooses. [`world`]: one seed, run and judged.
+//! * [`clients`]: who asks, and how they read. `oracle`: what they must be told.
+//! * [`model`]: a model whose answers are known, and its cache.
+//! * [`blocks`]: expert bytes on demand. [`disk`]: files of known bytes that fail.
+//! * `events`: what happens when. [`report`]: many seeds, counted.
+
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod clients;
+pub mod disk;
+mod events;
+pub mod hash;
+pub mod model;
+mod oracle;
+pub mod plan;
+pub mod report;
+pub mod world;
+
+pub use plan::Plan;
+pub use report::{Counts, Report};
+pub use world::{DEADLINE, Outcome, run};

@@ -1,0 +1,237 @@
+//! A model whose answers are known and whose cache is checked: every row must continue what the
+//! changes of the cache have left, within the cells there are. Fails when the seed says so.
+
+use crate::blocks::ExpertBlocks;
+use crate::events::Events;
+use crate::hash::{fingerprint, mix};
+use crate::oracle::{Truth, letter};
+use crate::plan::{FaultRates, Plan, VOCAB};
+use motley_engine::batching::{BatchToken, Compute, ComputeError, ComputeFigures};
+use motley_sched::Phase;
+use motley_sched::batch::Sharing;
+use motley_store::FilledExpert;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What an injected panic carries, so that it is told from a bug.
+#[derive(Debug, Clone, Copy)]
+pub struct Injected;
+
+/// A token computed: what the sequence is after it.
+struct KvCell {
+    state: u64,
+    /// Cells alive, each counted once however many sequences hold it.
+    alive: Rc<Cell<u32>>,
+}
+
+impl Drop for KvCell {
+    fn drop(&mut self) {
+        self.alive.set(self.alive.get() - 1);
+    }
+}
+
+/// The model and its cache.
+pub struct FakeModel {
+    events: Rc<RefCell<Events>>,
+    blocks: Box<dyn ExpertBlocks>,
+    truth: Truth,
+    sequences: Vec<Vec<Rc<KvCell>>>,
+    /// Cells of all sequences, or of each where they have their own.
+    cells: u32,
+    shared: bool,
+    alive: Rc<Cell<u32>>,
+    logits: HashMap<usize, [f32; VOCAB]>,
+    rng: fastrand::Rng,
+    rates: FaultRates,
+}
+
+impl FakeModel {
+    pub(crate) fn new(
+        plan: &Plan,
+        sharing: Sharing,
+        truth: Truth,
+        events: Rc<RefCell<Events>>,
+        blocks: Box<dyn ExpertBlocks>,
+    ) -> Self {
+        let shared = matches!(sharing, Sharing::Prefixes | Sharing::Cells);
+        let parts = if shared { 1 } else { u32::from(plan.options.sequences) };
+        Self {
+            events,
+            blocks,
+            truth,
+            sequences: (0..plan.options.sequences).map(|_| Vec::new()).collect(),
+            cells: plan.options.context_tokens / parts,
+            shared,
+            alive: Rc::default(),
+            logits: HashMap::new(),
+            rng: fastrand::Rng::with_seed(mix(plan.seed ^ 0x30de1)),
+            rates: plan.faults,
+        }
+    }
+
+    /// Cells in use, shared ones once.
+    pub(crate) fn alive(&self) -> Rc<Cell<u32>> {
+        Rc::clone(&self.alive)
+    }
+
+    fn broken(&self, what: impl FnOnce() -> String) {
+        self.events.borrow_mut().broken(what);
+    }
+
+    /// Puts rows into the cache; the state after each.
+    fn place(&mut self, rows: &[BatchToken]) -> Vec<u64> {
+        let mut states = Vec::with_capacity(rows.len());
+        for row in rows {
+            let sequence = &mut self.sequences[row.sequence as usize];
+            if row.position as usize != sequence.len() {
+                let has = sequence.len();
+                self.broken(|| format!("{row:?} does not follow the {has} tokens of its sequence"));
+                break;
+            }
+            let before = sequence.last().map_or(0, |cell| cell.state);
+            let state = Truth::after(before, row.token);
+            self.alive.set(self.alive.get() + 1);
+            sequence.push(Rc::new(KvCell { state, alive: Rc::clone(&self.alive) }));
+            states.push(state);
+            let used = if self.shared { self.alive.get() } else { sequence.len() as u32 };
+            if used > self.cells {
+                let cells = self.cells;
+                self.broken(|| format!("{row:?} is one more than the {cells} cells there are"));
+            }
+        }
+        states
+    }
+
+    /// A failed step leaves any part of its rows behind.
+    fn leave_some(&mut self, rows: &[BatchToken]) {
+        let some = self.rng.usize(..=rows.len());
+        self.place(&rows[..some]);
+    }
+
+    /// Runs every layer; the sum of what its experts hold for each row.
+    fn layers(&mut self, states: &[u64]) -> Result<Vec<u64>, ComputeError> {
+        let mut sums = vec![0_u64; states.len()];
+        for layer in 0..self.truth.layers() {
+            let routed: Vec<Vec<u16>> =
+                states.iter().map(|&state| self.truth.routed(state, layer).collect()).collect();
+            let wanted: BTreeSet<u16> = routed.iter().flatten().copied().collect();
+            let (truth, mut held, mut wrong) = (&self.truth, HashMap::new(), None);
+            let mut show = |expert: u16, filled: &FilledExpert| {
+                let found =
+                    filled.iter().fold(0, |sum, (_, _, slot)| mix(sum ^ fingerprint(slot.bytes())));
+                if found != truth.fingerprint(layer, expert) {
+                    wrong = Some(expert);
+                }
+                held.insert(expert, found);
+            };
+            self.blocks.run(layer, &wanted, &mut show)?;
+            if let Some(expert) = wrong {
+                self.broken(|| format!("expert {expert} of layer {layer} has other bytes"));
+            }
+            for (sum, experts) in sums.iter_mut().zip(&routed) {
+                *sum = experts.iter().fold(*sum, |sum, e| {
+                    sum.wrapping_add(held.get(e).copied().unwrap_or_default())
+                });
+            }
+        }
+        Ok(sums)
+    }
+
+    fn fault(&mut self, rows: &[BatchToken]) -> Result<(), ComputeError> {
+        if self.rng.u32(..100_000) < u32::from(self.rates.panic) {
+            self.leave_some(rows);
+            self.events.borrow_mut().counts.panics += 1;
+            std::panic::panic_any(Injected);
+        }
+        if self.rng.u16(..1000) < self.rates.decode {
+            self.leave_some(rows);
+            self.events.borrow_mut().counts.failed_steps += 1;
+            return Err(ComputeError { reason: "injected".to_owned(), model_changed: false });
+        }
+        Ok(())
+    }
+}
+
+impl Compute for FakeModel {
+    fn decode(&mut self, rows: &[BatchToken], phase: Phase) -> Result<(), ComputeError> {
+        let cost = Duration::from_micros(150 + 30 * rows.len() as u64);
+        {
+            let mut events = self.events.borrow_mut();
+            events.counts.steps += 1;
+            events.say(|| format!("{phase:?} of {} rows", rows.len()));
+            events.pass(cost);
+        }
+        self.logits.clear();
+        self.fault(rows)?;
+        let mut states = Vec::with_capacity(rows.len());
+        let mut last: HashMap<i32, u64> = HashMap::new();
+        for row in rows {
+            let sequence = &self.sequences[row.sequence as usize];
+            let before = last.get(&row.sequence).copied();
+            let before = before.or_else(|| sequence.last().map(|cell| cell.state)).unwrap_or(0);
+            let state = Truth::after(before, row.token);
+            last.insert(row.sequence, state);
+            states.push(state);
+        }
+        let sums = self.layers(&states).inspect_err(|_| self.leave_some(rows))?;
+        let states = self.place(rows);
+        for (index, (state, sum)) in states.iter().zip(sums).enumerate() {
+            if rows[index].logits {
+                let mut logits = [0.0; VOCAB];
+                logits[Truth::next(*state, sum) as usize] = 1.0;
+                self.logits.insert(index, logits);
+            }
+        }
+        Ok(())
+    }
+
+    fn logits(&self, index: usize) -> Option<&[f32]> {
+        self.logits.get(&index).map(|logits| &logits[..])
+    }
+
+    fn truncate(&mut self, sequence: i32, position: i32) -> bool {
+        let refused = self.rng.u16(..1000) < self.rates.cut && (position > 0 || self.rng.bool());
+        if refused {
+            self.events.borrow_mut().counts.refused_cuts += 1;
+            return false;
+        }
+        self.sequences[sequence as usize].truncate(position as usize);
+        true
+    }
+
+    fn copy_prefix(&mut self, from: i32, to: i32, tokens: i32) {
+        let there = self.sequences[from as usize].get(..tokens as usize);
+        let Some(prefix) = there.map(<[_]>::to_vec) else {
+            return self.broken(|| format!("{tokens} tokens of {from} copied that are not there"));
+        };
+        let target = &mut self.sequences[to as usize];
+        let fits = self.shared && target.is_empty();
+        target.extend(prefix);
+        if !fits {
+            self.broken(|| format!("{tokens} tokens copied onto sequence {to}, which has some"));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.sequences.iter_mut().for_each(Vec::clear);
+    }
+
+    fn vocab_size(&self) -> usize {
+        VOCAB
+    }
+
+    fn is_end(&self, token: i32) -> bool {
+        token == 0
+    }
+
+    fn token_bytes(&self, token: i32, _: bool) -> Cow<'_, [u8]> {
+        Cow::Owned(letter(token).to_string().into_bytes())
+    }
+
+    fn figures(&self) -> ComputeFigures {
+        ComputeFigures::default()
+    }
+}
