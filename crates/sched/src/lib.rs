@@ -24,9 +24,11 @@
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
+//! - [`admission`]: which requests may be read and prepared, before they are in a batch.
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod balance;
 pub mod batch;
 pub mod cache;
