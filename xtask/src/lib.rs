@@ -7,6 +7,7 @@
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - `chaos`: a server while its disk, its memory and its clients fail.
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
+//! - [`release`]: a binary with its bill of materials.
 //!
 //! The models that tests run on are written by `motley-testkit`.
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ pub mod capped;
 pub mod chaos;
 pub mod load;
 pub mod mutate;
+pub mod release;
 pub mod servers;
 pub mod tidy;
 

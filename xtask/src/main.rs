@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, load, mutate, tidy, workspace_root};
+use xtask::{capped, load, mutate, release, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -34,6 +34,7 @@ fn main() -> Result<ExitCode> {
         Command::Chaos(arguments) => run_chaos(&arguments)?,
         Command::Mutate(arguments) => return run_mutate(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
+        Command::Release(asked) => println!("{}", release::release(&asked)?.display()),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)

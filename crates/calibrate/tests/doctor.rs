@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use expect_test::{Expect, expect};
-use motley_calibrate::doctor::{Build, Calibrated, DirectIo, Facts, Known, State, advise};
+use motley_calibrate::doctor::{Build, Calibrated, DirectIo, Facts, Known, Sandbox, State, advise};
 use motley_testkit::machine_tree::Tree;
 
 fn build(unused: &[&str]) -> Build {
@@ -16,7 +16,8 @@ fn build(unused: &[&str]) -> Build {
 }
 
 fn known(build: Build, direct_io: DirectIo) -> Known {
-    Known { build, direct_io, calibration: None, gpu_meters: Vec::new() }
+    let sandbox = Sandbox { landlock_abi: Some(7), seccomp: true };
+    Known { build, direct_io, calibration: None, gpu_meters: Vec::new(), sandbox }
 }
 
 fn check(name: &str, path: &str, build: Build, expected: Expect) {
@@ -59,6 +60,7 @@ fn a_laptop_on_battery_with_a_gpu_the_build_does_not_use() {
             + Energy meter: battery BAT0
             - Calibration: plans use estimates
                 > motley calibrate (a minute on an idle machine)
+            + Sandbox: files by Landlock (ABI 7), system calls by seccomp
         "#]],
     );
 }
@@ -91,6 +93,7 @@ fn a_container_on_a_busy_server() {
             + Energy meter: RAPL package-0, package-1
             - Calibration: plans use estimates
                 > motley calibrate (a minute on an idle machine)
+            + Sandbox: files by Landlock (ABI 7), system calls by seccomp
         "#]],
     );
 }
@@ -120,6 +123,7 @@ fn a_phone() {
             + Energy meter: battery battery
             - Calibration: plans use estimates
                 > motley calibrate (a minute on an idle machine)
+            + Sandbox: files by Landlock (ABI 7), system calls by seccomp
         "#]],
     );
 }
@@ -163,4 +167,23 @@ fn a_calibration_under_load_is_reported() {
     assert_eq!(of(0.1).state, State::Good);
     assert_eq!(of(1.5).state, State::Limited);
     assert!(of(1.5).advice.unwrap().contains("motley calibrate"));
+}
+
+#[test]
+fn what_a_kernel_lets_be_given_up_is_said() {
+    let tree = Tree::fixture("hybrid-laptop");
+    let found = |landlock_abi, seccomp| {
+        let sandbox = Sandbox { landlock_abi, seccomp };
+        let known = Known { sandbox, ..known(build(&[]), DirectIo::Works) };
+        let facts = Facts::read(tree.root(), Path::new("/models"), known);
+        let line = advise(&facts).into_iter().find(|line| line.topic == "Sandbox").unwrap();
+        assert_eq!(line.advice.is_some(), line.state != State::Good, "{line:?}");
+        (line.state, line.found)
+    };
+    assert_eq!(found(Some(4), true).0, State::Good);
+    let (state, half) = found(None, true);
+    assert!(state == State::Limited && half.contains("files are not restricted"), "{half}");
+    let (state, other) = found(Some(4), false);
+    assert!(state == State::Limited && other.contains("calls are not restricted"), "{other}");
+    assert_eq!(found(None, false).0, State::Missing);
 }

@@ -35,6 +35,12 @@ pub(crate) fn folder() -> Result<PathBuf> {
     Ok(state.join("motley"))
 }
 
+/// That folder, made if it can be; what is in the way is said when the run is kept.
+pub(crate) fn make_folder() -> Option<PathBuf> {
+    let folder = folder().ok()?;
+    std::fs::create_dir_all(&folder).ok().map(|()| folder)
+}
+
 /// The record of the last run.
 pub(crate) fn record_path(folder: &Path) -> PathBuf {
     folder.join("last-run.json")

@@ -13,6 +13,7 @@ mod log;
 mod npu;
 mod page;
 mod recorder;
+mod sandbox;
 mod terminal;
 mod timeline;
 

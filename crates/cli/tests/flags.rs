@@ -316,3 +316,20 @@ fn what_cannot_be_obeyed_together_is_refused_with_the_reason() {
         assert!(!output.status.success() && said.contains(expected), "{flags:?}: {said}");
     }
 }
+
+/// What a page promises can be asked for.
+#[test]
+fn flags_in_security_md_are_those_of_serve() {
+    let page = include_str!("../../../SECURITY.md");
+    let help = motley(&["serve", "--help"]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let named = page.split('`').skip(1).step_by(2).filter(|code| code.starts_with("--"));
+    let named: Vec<&str> = named.filter_map(|code| code.split([' ', '=']).next()).collect();
+    assert!(named.len() > 10, "{named:?}");
+    for flag in named {
+        assert!(
+            help.contains(&format!("{flag} ")) || help.contains(&format!("{flag}\n")),
+            "{flag}"
+        );
+    }
+}

@@ -12,12 +12,13 @@ fn doctor_fits_eighty_columns_and_speaks_json() {
     let page = String::from_utf8(output.stdout).expect("text");
     assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
     assert!(!page.contains('\u{1b}'), "colours in a pipe: {page}");
-    for topic in ["Processor", "Memory", "Disk", "Direct reads", "GPU", "Energy meter"] {
+    for topic in ["Processor", "Memory", "Disk", "Direct reads", "GPU", "Energy meter", "Sandbox"] {
         assert!(page.contains(topic), "no {topic} in {page}");
     }
     let output = motley(&["doctor", "--json"]);
     let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(json["cores"].as_u64().is_some_and(|cores| cores > 0), "{json}");
+    assert!(json["sandbox"]["seccomp"].is_boolean(), "{json}");
     assert!(json["lines"].as_array().is_some_and(|lines| lines.len() > 8), "{json}");
 }
 

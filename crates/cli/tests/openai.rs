@@ -16,7 +16,8 @@ const GENERATIONS: usize = 100;
 #[test]
 fn the_official_package_is_served() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
-    let python = support::python("openai-venv", &["openai", "jsonschema"], "openai, jsonschema");
+    let packages = ["openai==3.49.0", "jsonschema==4.26.0"];
+    let python = support::python("openai-venv", &packages, "openai, jsonschema");
     let Some(python) = python else { return };
     let server = Server::start(&model, &["--context", "8192", "--api-key", "sesame"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openai_client.py");

@@ -40,7 +40,7 @@ pub use motley_ggml::{
     Grammar, GrammarError, LayerGpu, Runtime, Seam, SeamConflict, cpu::unused_cpu_level,
     schema_grammar,
 };
-pub use motley_host::{load, process_memory};
+pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;
 pub use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
 pub use motley_sched::cache::PolicyChoice;

@@ -2,14 +2,21 @@
 
 use crate::cache;
 use anyhow::{Result, ensure};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Python of the environment `name` in which `import`s work; installed from `packages` if missing.
+/// What was installed, beside it: other versions are installed anew.
+const INSTALLED: &str = "motley-packages";
+
+/// Python of the environment `name` in which `import`s work; installed from `packages` (each as
+/// `name==version`) if they are missing or others.
 pub fn python(name: &str, packages: &[&str], imports: &str) -> Result<PathBuf> {
     let folder = cache::models_folder()?.with_file_name(name);
     let python = folder.join("bin/python");
-    if has(&python, imports) {
+    let wanted = packages.join(" ");
+    let installed = fs::read_to_string(folder.join(INSTALLED));
+    if installed.is_ok_and(|installed| installed == wanted) && has(&python, imports) {
         return Ok(python);
     }
     eprintln!("installing {} into {}", packages.join(", "), folder.display());
@@ -18,6 +25,7 @@ pub fn python(name: &str, packages: &[&str], imports: &str) -> Result<PathBuf> {
     let installed =
         Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages).status()?;
     ensure!(installed.success() && has(&python, imports), "no {} here", packages.join(", "));
+    fs::write(folder.join(INSTALLED), wanted)?;
     Ok(python)
 }
 

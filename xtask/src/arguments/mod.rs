@@ -16,6 +16,7 @@ use motley_testkit::synth::{Arch, Preset, Request};
 use motley_testkit::upcycle;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
+use xtask::release::Release;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Upcycle(UpcycleArguments),
     /// Ask a server many things at once, or several servers in turn, and print what it took.
     Load(LoadArguments),
+    /// Build the binary with the list of its crates inside and a bill of materials beside it.
+    Release(Release),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
     Smollm2 {
         /// Fetch it even if it is there.

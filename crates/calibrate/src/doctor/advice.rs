@@ -5,7 +5,7 @@ use motley_model::format_bytes;
 use serde::Serialize;
 
 use super::direct::DirectIo;
-use super::facts::{Facts, Shown};
+use super::facts::{Facts, Sandbox, Shown};
 
 /// Share of the cores others may keep busy before it is worth a word.
 const BUSY_SHARE: f64 = 0.25;
@@ -53,6 +53,7 @@ pub fn advise(facts: &Facts) -> Vec<Line> {
         power,
         meter,
         calibration,
+        sandbox,
     ];
     topics.iter().filter_map(|topic| topic(facts)).collect()
 }
@@ -325,6 +326,29 @@ fn calibration(facts: &Facts) -> Option<Line> {
         Some(load) => {
             let found = format!("{found} while other work ran (load {load:.1})");
             Line::limited("Calibration", found, "motley calibrate, when the machine is idle")
+        }
+    }
+}
+
+fn sandbox(facts: &Facts) -> Option<Line> {
+    let Sandbox { landlock_abi, seccomp } = facts.sandbox;
+    let advice = "Linux 5.13 or later with `landlock` among its security modules (lsm=), and a \
+                  container that allows it";
+    match (landlock_abi, seccomp) {
+        (Some(abi), true) => {
+            let found = format!("files by Landlock (ABI {abi}), system calls by seccomp");
+            Line::good("Sandbox", found)
+        }
+        (Some(abi), false) => {
+            let found = format!("files by Landlock (ABI {abi}); system calls are not restricted");
+            Line::limited("Sandbox", found, "a container that allows seccomp(2)")
+        }
+        (None, true) => {
+            Line::limited("Sandbox", "system calls by seccomp; files are not restricted", advice)
+        }
+        (None, false) => {
+            let found = "none: serve and run may do what their user may";
+            Line::missing("Sandbox", found, Some(advice.to_owned()))
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct Facts {
     pub build: Build,
     /// The calibration that counts here.
     pub calibration: Option<Calibrated>,
+    /// What `serve` and `run` give up here.
+    pub sandbox: Sandbox,
 }
 
 /// What is known other than from the machine's files.
@@ -66,6 +68,17 @@ pub struct Known {
     pub calibration: Option<Calibrated>,
     /// Names of the energy meters of GPUs.
     pub gpu_meters: Vec<String>,
+    /// What this kernel lets a process give up.
+    pub sandbox: Sandbox,
+}
+
+/// What `serve` and `run` give up where it is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Sandbox {
+    /// Version of Landlock, which restricts files; `None` without one.
+    pub landlock_abi: Option<u32>,
+    /// Whether system calls can be refused.
+    pub seccomp: bool,
 }
 
 /// A calibration, in short.
@@ -144,7 +157,7 @@ pub struct Meter {
 impl Facts {
     /// Reads the machine below `root` and the disk that holds `path`.
     pub fn read(root: &Path, path: &Path, known: Known) -> Self {
-        let Known { build, direct_io, calibration, gpu_meters } = known;
+        let Known { build, direct_io, calibration, gpu_meters, sandbox } = known;
         let topology = topology::read(root);
         let (gpus, npus) = accelerators::read(root)
             .into_iter()
@@ -174,6 +187,7 @@ impl Facts {
             gpu_meters,
             build,
             calibration,
+            sandbox,
         }
     }
 }
@@ -226,6 +240,13 @@ impl Memory {
             limit_bytes: state.limit_bytes,
             room_bytes: state.room_bytes,
         }
+    }
+}
+
+impl Sandbox {
+    /// As tried on this kernel.
+    pub fn of(offered: motley_host::sandbox::Offered) -> Self {
+        Self { landlock_abi: offered.landlock_abi, seccomp: offered.seccomp }
     }
 }
 

@@ -13,12 +13,12 @@ pub mod facts;
 pub use advice::{Line, State, advise};
 pub use build::Build;
 pub use direct::DirectIo;
-pub use facts::{Calibrated, Facts, Known};
+pub use facts::{Calibrated, Facts, Known, Sandbox};
 
 use std::path::Path;
 
 use motley_ggml::Runtime;
-use motley_host::energy;
+use motley_host::{energy, sandbox};
 
 use crate::library;
 
@@ -29,6 +29,7 @@ pub fn examine(runtime: &Runtime, path: &Path) -> (Facts, Vec<Line>) {
         direct_io: direct::probe(path),
         calibration: calibration(),
         gpu_meters: energy::gpu_meters().iter().map(|meter| meter.name()).collect(),
+        sandbox: Sandbox::of(sandbox::offered()),
     };
     let facts = Facts::read(Path::new("/"), path, known);
     let lines = advise(&facts);

@@ -13,6 +13,7 @@ mod explain;
 mod global;
 mod plan;
 mod sampling;
+mod sandbox;
 mod serve;
 mod sim;
 mod size;
@@ -27,6 +28,7 @@ pub(crate) use explain::Explain;
 pub(crate) use global::Global;
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use sampling::SamplingArgs;
+pub(crate) use sandbox::{SandboxArg, SandboxArgs};
 pub(crate) use serve::Serve;
 pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
 pub(crate) use size::parse_size;
@@ -105,6 +107,8 @@ pub(crate) struct Run {
     /// Do not keep this run for `motley explain`
     #[arg(long)]
     pub(crate) no_record: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]

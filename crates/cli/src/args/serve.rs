@@ -1,5 +1,6 @@
 //! What `motley serve` takes.
 
+use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
 use clap::Args;
 use std::net::IpAddr;
@@ -36,6 +37,8 @@ pub(crate) struct Serve {
     pub(crate) prefill_beside: u32,
     #[command(flatten)]
     pub(crate) safety: SafetyArgs,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
 }

@@ -4,6 +4,7 @@ use crate::args::{Global, Run};
 use crate::known::Known;
 use crate::last::{self, LastRun, write_record};
 use crate::load::{decision, execute, sampling};
+use crate::sandbox::Sandbox;
 use crate::terminal::{self, note, print_json};
 use crate::timeline;
 use anyhow::{Context, Result};
@@ -11,10 +12,11 @@ use motley_engine::{
     ChatMessage, Engine, Finish, Generation, HybridHandle, HybridReport, Runtime, Seam, Session,
     SessionOptions, SessionStats, StreamFigures, TextStream,
 };
-use motley_plan::Outputs;
+use motley_plan::{Decision, Outputs};
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -25,10 +27,12 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let mut known = Known::here(&runtime, &run.model)?;
     known.measure_once(&runtime, global)?;
     let decision = decision(&known, &run.load, Outputs::Streams(1))?;
+    let sandbox = restrict_files(run, &known, &decision)?;
     let engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
+    sandbox.restrict_calls()?;
     let generation =
         Generation { sampling: sampling(&run.sampling), max_tokens: run.tokens, ignore_end: false };
     match &run.prompt {
@@ -40,6 +44,14 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     }
     timeline::write(run, &engine, &session)?;
     run.stats.as_ref().map_or(Ok(()), |path| write_record(path, &engine, &session))
+}
+
+/// What is written: the last run, and what flags name.
+fn restrict_files(run: &Run, known: &Known, decision: &Decision) -> Result<Sandbox> {
+    let kept = if run.no_record { None } else { last::make_folder() };
+    let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
+    let written: Vec<PathBuf> = kept.into_iter().chain(named).collect();
+    Sandbox::restrict_files(run.sandbox.sandbox, &known.files, decision, &written)
 }
 
 fn complete(

@@ -3,6 +3,7 @@
 use crate::args::{Global, Serve};
 use crate::known::Known;
 use crate::load::{decision, execute};
+use crate::sandbox::Sandbox;
 use anyhow::{Context, Result};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
 use motley_plan::{Decision, Outputs};
@@ -21,13 +22,14 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let mut known = Known::here(&runtime, &serve.model)?;
     known.measure_once(&runtime, global)?;
     let decision = decision(&known, &serve.loading(), outputs)?;
+    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, &[])?;
     let engine = execute(runtime, global, known, &decision, false)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    talking.block_on(answer(global, serve, &decision, Arc::new(engine)))
+    talking.block_on(answer(global, serve, &decision, Arc::new(engine), &sandbox))
 }
 
 async fn answer(
@@ -35,9 +37,11 @@ async fn answer(
     serve: &Serve,
     decision: &Decision,
     engine: Arc<Engine>,
+    sandbox: &Sandbox,
 ) -> Result<()> {
     let options = serve_options(serve, engine.memory_bytes());
     let server = Server::start(engine, &batch_options(serve, decision), options).await?;
+    sandbox.restrict_calls()?;
     announce(global, serve, server.address());
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");

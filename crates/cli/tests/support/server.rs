@@ -75,6 +75,11 @@ impl Server {
         line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name}"))
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));

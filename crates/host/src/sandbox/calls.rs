@@ -11,24 +11,24 @@ use seccompiler::{
     SeccompRule, apply_filter_all_threads, sock_filter,
 };
 
-use crate::sandbox::{CallsNeeded, SandboxError};
+use crate::sandbox::{Outgoing, SandboxError};
 
 /// What errors call it.
 const SECCOMP: &str = "seccomp";
 
-/// Refuses for every thread of the process, now and later, what is not needed any more; programs
-/// are never started with more rights from then on (`no_new_privs`).
-pub fn restrict_calls(needed: CallsNeeded) -> Result<(), SandboxError> {
-    for filter in filters(needed)? {
+/// Refuses for every thread of the process, now and later, what is not needed any more; nothing
+/// this process does gives it more rights from then on (`no_new_privs`).
+pub fn restrict_calls(outgoing: Outgoing) -> Result<(), SandboxError> {
+    for filter in filters(outgoing)? {
         apply_filter_all_threads(&filter).map_err(|error| refused(error.to_string()))?;
     }
     Ok(())
 }
 
 /// The filters, each small; the strictest answer of all counts.
-fn filters(needed: CallsNeeded) -> Result<Vec<BpfProgram>, SandboxError> {
+fn filters(outgoing: Outgoing) -> Result<Vec<BpfProgram>, SandboxError> {
     let mut filters =
-        vec![compile(denied(needed), libc::EPERM)?, compile(unknown(), libc::ENOSYS)?];
+        vec![compile(denied(outgoing), libc::EPERM)?, compile(unknown(), libc::ENOSYS)?];
     if cfg!(target_arch = "x86_64") {
         filters.push(x32_table());
     }
@@ -47,16 +47,13 @@ fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, SandboxError>
 }
 
 /// What is refused with `EPERM`.
-fn denied(needed: CallsNeeded) -> Rules {
+fn denied(outgoing: Outgoing) -> Rules {
     // No condition: every call of that number.
     let mut rules: Rules = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, anything_but_threads());
     rules.insert(libc::SYS_ioctl, keys_into_a_terminal());
-    if !needed.outgoing {
+    if outgoing == Outgoing::None {
         rules.extend(OUTGOING.iter().map(|call| (*call, Vec::new())));
-    }
-    if !needed.io_uring {
-        rules.insert(libc::SYS_io_uring_enter, Vec::new());
     }
     rules
 }
@@ -141,9 +138,11 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_pidfd_send_signal,
-    // The socket is bound; rings are made.
+    // The socket is bound.
     libc::SYS_bind,
     libc::SYS_listen,
+    // A ring exists only where the store chose one, and that one does nothing but read: entering
+    // it stays, making another or changing it does not.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_register,
     // Other views of the system.

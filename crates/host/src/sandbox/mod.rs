@@ -47,13 +47,13 @@ mod system;
 pub use rules::{Access, Allowed, Rule};
 pub use system::{FilesHeld, offered, restrict_calls, restrict_files};
 
-/// Which calls the rest of the run still needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CallsNeeded {
-    /// Reads go through a ring that exists already; making another is refused either way.
-    pub io_uring: bool,
-    /// Connections are opened to others (to configured workers).
-    pub outgoing: bool,
+/// Whether connections to others are still opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outgoing {
+    /// No: no socket can be made any more.
+    None,
+    /// To configured workers.
+    ToWorkers,
 }
 
 /// What this kernel lets a process give up.

@@ -1,6 +1,6 @@
 //! Systems other than Linux, and processors whose calls have no table here: nothing is restricted.
 
-use super::{Allowed, CallsNeeded, Offered, SandboxError};
+use super::{Allowed, Offered, Outgoing, SandboxError};
 
 /// Never made here.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub fn restrict_files(_: &Allowed) -> Result<FilesHeld, SandboxError> {
 }
 
 /// Says that there is no seccomp.
-pub fn restrict_calls(_: CallsNeeded) -> Result<(), SandboxError> {
+pub fn restrict_calls(_: Outgoing) -> Result<(), SandboxError> {
     Err(SandboxError::NotOffered { what: "seccomp" })
 }
 

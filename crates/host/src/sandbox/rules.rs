@@ -109,7 +109,7 @@ mod tests {
     fn allowed(devices: bool) -> Allowed {
         Allowed {
             model_files: vec!["/models/a-1.gguf".into(), "/models/a-2.gguf".into()],
-            own_paths: vec!["/home/u/.local/state/motley".into()],
+            own_paths: vec!["/users/u/.local/state/motley".into()],
             devices,
             outgoing_ports: Vec::new(),
         }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn without_devices_only_own_paths_are_written_and_no_folder_of_models_is_named() {
-        let rules = allowed(false).rules(Some(Path::new("/home/u")));
-        assert_eq!(paths(&rules, Access::Own), ["/home/u/.local/state/motley"]);
+        let rules = allowed(false).rules(Some(Path::new("/users/u")));
+        assert_eq!(paths(&rules, Access::Own), ["/users/u/.local/state/motley"]);
         assert_eq!(paths(&rules, Access::Device), [""; 0]);
         let read = paths(&rules, Access::Read);
         assert!(read.contains(&"/models/a-1.gguf") && read.contains(&"/models/a-2.gguf"));
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn devices_add_drivers_and_their_caches() {
-        let rules = allowed(true).rules(Some(Path::new("/home/u")));
+        let rules = allowed(true).rules(Some(Path::new("/users/u")));
         assert!(paths(&rules, Access::Device).contains(&"/dev/dri"));
         assert!(paths(&rules, Access::Read).contains(&"/usr"));
         let own = paths(&rules, Access::Own);
-        assert!(own.contains(&"/home/u/.nv/ComputeCache") && own.contains(&"/dev/shm"));
-        assert!(!own.contains(&"/home/u"), "{own:?}");
+        assert!(own.contains(&"/users/u/.nv/ComputeCache") && own.contains(&"/dev/shm"));
+        assert!(!own.contains(&"/users/u"), "{own:?}");
         assert!(rules.iter().all(|rule| !rule.reason.is_empty()));
         let homeless = allowed(true).rules(None);
         assert!(paths(&homeless, Access::Own).iter().all(|path| !path.contains(".cache")));

@@ -24,7 +24,7 @@ pub const IN_FLIGHT_DEFAULT: u32 = 4;
 pub enum Backend {
     /// A thread per read in flight, each in `pread`.
     Pool,
-    /// One thread and an io_uring (Linux 5.6 or later, and not forbidden by the system).
+    /// One thread and an io_uring (Linux 5.10 or later, and not forbidden by the system).
     Uring,
 }
 
