@@ -4,6 +4,7 @@
 //! - [`tidy`]: the house rules as a checker.
 //! - [`servers`]: servers as processes of their own, ours and llama.cpp's.
 //! - [`load`]: many streams at once against servers.
+//! - [`hostile`]: hostile requests against our server, beside an honest client.
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - `chaos`: a server while its disk, its memory and its clients fail.
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
@@ -15,6 +16,7 @@
 pub mod capped;
 #[cfg(target_os = "linux")]
 pub mod chaos;
+pub mod hostile;
 pub mod load;
 pub mod mutate;
 pub mod release;

@@ -5,8 +5,8 @@ mod arguments;
 
 use anyhow::Result;
 use arguments::{
-    Arguments, CappedArguments, ChaosArguments, Command, LoadArguments, MutateArguments,
-    SoakServeArguments, SynthArguments, UpcycleArguments,
+    Arguments, CappedArguments, ChaosArguments, Command, HostileArguments, LoadArguments,
+    MutateArguments, SoakServeArguments, SynthArguments, UpcycleArguments,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, load, mutate, release, tidy, workspace_root};
+use xtask::{capped, hostile, load, mutate, release, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -27,6 +27,7 @@ fn main() -> Result<ExitCode> {
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
         Command::Load(arguments) => return run_load(&arguments),
+        Command::Hostile(arguments) => return run_hostile(&arguments),
         Command::Capped(arguments) => run_capped(&arguments)?,
         Command::Sweep(arguments) => capped::sweep(&arguments)?,
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
@@ -61,6 +62,27 @@ fn run_seeds(options: &[String]) -> Result<ExitCode> {
         .args(options)
         .status()?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_hostile(arguments: &HostileArguments) -> Result<ExitCode> {
+    let report = hostile::run(&arguments.hostile()?, &mut |line| eprintln!("{line}"))?;
+    let written = serde_json::to_string_pretty(&report)?;
+    if let Some(out) = &arguments.out {
+        std::fs::write(out, format!("{written}\n"))?;
+    }
+    if arguments.json {
+        println!("{written}");
+    }
+    let faults = report.faults();
+    faults.iter().for_each(|fault| eprintln!("fault: {fault}"));
+    eprintln!(
+        "{} hostile requests, {} faults; p99 of the honest client {:.2} × alone; {} MiB more at most",
+        report.requests,
+        faults.len(),
+        report.slower(),
+        report.mixed.grown_kib >> 10
+    );
+    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_capped(arguments: &CappedArguments) -> Result<()> {

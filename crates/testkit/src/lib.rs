@@ -9,12 +9,14 @@
 //! - [`output`]: files under construction and what is said of them.
 //! - [`cache`]: where models live.
 //! - `machine_tree`: a folder that stands for the root of a machine (Unix only: it has links).
+//! - [`hostile`]: requests that try to do a server harm.
 //! - [`venv`]: Python with packages from PyPI.
 #![forbid(unsafe_code)]
 
 pub mod cache;
 pub mod fixtures;
 pub mod gguf_source;
+pub mod hostile;
 #[cfg(unix)]
 pub mod machine_tree;
 pub mod output;

@@ -2,10 +2,13 @@
 //!
 //! * `load`: options of what needs a server.
 //! * `mutate`: options of what changes headers.
+//! * `hostile`: options of the hostile run.
 
+mod hostile;
 mod load;
 mod mutate;
 
+pub(crate) use hostile::HostileArguments;
 pub(crate) use load::{ChaosArguments, LoadArguments, SoakServeArguments};
 pub(crate) use mutate::MutateArguments;
 
@@ -48,6 +51,8 @@ pub(crate) enum Command {
     },
     /// Change headers at random and see that `motley run` answers or refuses
     Mutate(MutateArguments),
+    /// Send a server thousands of hostile requests beside an honest client.
+    Hostile(HostileArguments),
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Run the engine's own parts in virtual time, under seeds, with faults (`--help` of it).

@@ -101,6 +101,13 @@ impl Running {
         Some((ticks()? + ticks()?) / TICKS_PER_SECOND)
     }
 
+    /// The most memory it ever had resident, in KiB, where the system counts it.
+    pub fn peak_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+
     fn wait_for_line(&mut self, stdout: ChildStdout) -> Result<()> {
         let line = first_json_line(stdout).recv_timeout(START_TIME);
         let line = line.context("the server ended or was silent before it listened")?;

@@ -1,0 +1,62 @@
+//! The client that only wants its answers: the same small question again and again, timed.
+
+#![allow(clippy::disallowed_methods, reason = "a load generator reads the clock")]
+
+use super::report::Latency;
+use crate::load::{Target, ask};
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+
+/// Tokens of each answer.
+const TOKENS: usize = 8;
+/// Time between an answer and the next question: a person's, not a load generator's.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A client of one server.
+pub(super) struct Honest {
+    target: Target,
+    /// The answer it got when it was alone.
+    expected: String,
+}
+
+impl Honest {
+    /// Asks `count` times alone; how long that took.
+    pub(super) fn alone(address: &str, count: usize) -> Result<(Self, Latency)> {
+        let target = Target {
+            address: address.to_owned(),
+            requests: 1,
+            tokens: TOKENS,
+            model: None,
+            key: None,
+            check: false,
+            edition: 0,
+        };
+        let expected = ask(&target, PROMPT)?.text;
+        let honest = Self { target, expected };
+        let mut asked = 0;
+        let waited = honest.while_so(|| {
+            asked += 1;
+            asked <= count
+        })?;
+        Ok((honest, waited))
+    }
+
+    /// Asks as long as `so`; every answer is the one it got alone, or this fails.
+    pub(super) fn while_so(&self, mut so: impl FnMut() -> bool) -> Result<Latency> {
+        let mut waited_ms = Vec::new();
+        while so() {
+            let begun = Instant::now();
+            let text = ask(&self.target, PROMPT)?.text;
+            waited_ms.push(begun.elapsed().as_secs_f64() * 1e3);
+            ensure!(
+                text == self.expected,
+                "another answer than alone: {text:?}, not {:?}",
+                self.expected
+            );
+            std::thread::sleep(PAUSE);
+        }
+        Ok(Latency::of(&waited_ms))
+    }
+}
+
+const PROMPT: &str = "The honest client asks a short question and";
