@@ -13,7 +13,8 @@ use tracing_subscriber::registry::LookupSpan;
 const DEFAULT: &str = "motley=warn,error";
 
 /// `-v` shows Motley's own events, `-vv` llama.cpp's as well; `RUST_LOG` wins. What `serves` for
-/// long, and who asks for more, gets the time of every event.
+/// long, and who asks for more, gets the time of every event. Prompts and answers are shown
+/// whenever a server writes them, which `--log-text` alone decides.
 pub(crate) fn start(verbose: u8, serves: bool) {
     let default = match verbose {
         0 => DEFAULT,
@@ -27,6 +28,8 @@ pub(crate) fn start(verbose: u8, serves: bool) {
         Some(Err(error)) => (EnvFilter::new(default), Some(error)),
         None => (EnvFilter::new(default), None),
     };
+    let text = format!("{}=info", motley_server::LOG_TEXT_TARGET);
+    let filter = filter.add_directive(text.parse().expect("a target and a level"));
     let log =
         tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(|| Log);
     if serves || verbose > 0 || named.is_some() {

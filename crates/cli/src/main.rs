@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a door: it may read the clock")]
 
+mod api_key;
 mod args;
 mod commands;
 mod known;

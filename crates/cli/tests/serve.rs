@@ -5,6 +5,7 @@
 mod support;
 
 use motley_plan::budget::{Budget, SessionShape};
+use motley_testkit::hostile::Random;
 use motley_testkit::synth::Arch;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -66,7 +67,7 @@ fn cancelled_streams_leave_nothing_behind() {
         let server = &server;
         for lane in 0..streams {
             scope.spawn(move || {
-                let mut random = Random(lane as u64 + 1);
+                let mut random = Random::new(lane as u64 + 1);
                 for _ in 0..cancelled.div_ceil(streams) {
                     leave(server, &mut random);
                 }
@@ -212,16 +213,4 @@ fn run(model: &Path, prompt: &str) -> String {
     let output = support::motley(&args);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     report["text"].as_str().expect("text").to_owned()
-}
-
-/// xorshift64: the same moments every time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
 }

@@ -43,6 +43,7 @@ pub use motley_ggml::{
 pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;
 pub use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
+pub use motley_sched::admission;
 pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_store::FaultPlan;

@@ -50,11 +50,11 @@ fn start_own_caches(engine: &Arc<Engine>) -> Batching {
 
 fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
     Ask {
-        prompt: engine.tokenize(prompt),
+        prompt: engine.tokenize(prompt).into(),
         sampling: Sampling::default(),
         grammar: None,
         max_tokens,
-        stop: Vec::new(),
+        stop: Arc::default(),
         candidates: None,
         ignore_end: true,
         control_tokens: false,
@@ -127,6 +127,27 @@ fn a_prefix_is_reused_and_the_answer_stays() {
     }
 }
 
+/// What others said is not to be learned from how much of a prompt was computed before.
+#[test]
+fn without_shared_prefixes_every_prompt_is_computed() {
+    let Some(engine) = engine() else { return };
+    let prompt = PROMPTS[0].repeat(8);
+    for own_caches in [false, true] {
+        let options = BatchOptions {
+            context_tokens: 4096,
+            sequences: 8,
+            own_caches,
+            share_prefixes: false,
+            ..BatchOptions::default()
+        };
+        let batching = Batching::start(Arc::clone(&engine), &options, None).unwrap();
+        let together = [0; 3].map(|_| batching.submit(ask(&engine, &prompt, 8)).unwrap());
+        assert!(together.into_iter().map(read).all(|(_, _, reused)| reused == 0));
+        assert_eq!(read(batching.submit(ask(&engine, &prompt, 8)).unwrap()).2, 0);
+        assert_eq!(batching.figures().planner.reused_tokens, 0);
+    }
+}
+
 fn reuses_a_prefix(engine: &Engine, batching: &Batching) {
     let prompt =
         "You are a helpful assistant who answers briefly and to the point, in one short sentence. "
@@ -158,7 +179,7 @@ fn a_client_that_leaves_frees_its_cells() {
 fn a_stop_string_ends_the_answer_and_is_not_in_it() {
     let Some(engine) = engine() else { return };
     let batching = start(&engine, false);
-    let asked = Ask { stop: vec![" 10".into()], ..ask(&engine, PROMPTS[0], 64) };
+    let asked = Ask { stop: [" 10".to_owned()].into(), ..ask(&engine, PROMPTS[0], 64) };
     let (text, reason, _) = read(batching.submit(asked).unwrap());
     assert_eq!((text.as_str(), reason), (" 7, 8, 9,", Reason::Stop));
 }
@@ -181,9 +202,9 @@ fn too_long_and_too_many_are_refused() {
     let options =
         BatchOptions { context_tokens: 256, sequences: 1, waiting: 2, ..BatchOptions::default() };
     let batching = Batching::start(Arc::clone(&engine), &options, None).unwrap();
-    let long = batching.submit(Ask { prompt: vec![1; 256], ..ask(&engine, "", 1) });
+    let long = batching.submit(Ask { prompt: [1; 256].into(), ..ask(&engine, "", 1) });
     assert!(matches!(long, Err(SubmitError::Refused(_))));
-    let empty = batching.submit(Ask { prompt: Vec::new(), ..ask(&engine, "", 1) });
+    let empty = batching.submit(Ask { prompt: Arc::default(), ..ask(&engine, "", 1) });
     assert!(matches!(empty, Err(SubmitError::Refused(_))));
     let many: Vec<_> = (0..8).map(|_| batching.submit(ask(&engine, "Hello", 200))).collect();
     assert!(many.iter().any(Result::is_err));

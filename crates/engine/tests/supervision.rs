@@ -120,11 +120,11 @@ impl World {
 
 fn ask(prompt: Vec<i32>, max_tokens: usize) -> Ask {
     Ask {
-        prompt,
+        prompt: prompt.into(),
         sampling: Sampling::default(),
         grammar: None,
         max_tokens,
-        stop: Vec::new(),
+        stop: Arc::default(),
         candidates: None,
         ignore_end: true,
         control_tokens: false,

@@ -62,7 +62,7 @@ impl Clients {
 impl Client {
     fn ask(&self) -> Ask {
         Ask {
-            prompt: self.plan.prompt.clone(),
+            prompt: self.plan.prompt.as_slice().into(),
             sampling: Sampling::default(),
             grammar: None,
             max_tokens: self.plan.max_tokens,

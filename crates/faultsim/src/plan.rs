@@ -96,6 +96,7 @@ fn options(rng: &mut fastrand::Rng) -> BatchOptions {
         prefill_beside_decode: rng.u32(1..48),
         waiting: rng.usize(1..12),
         own_caches: rng.bool(),
+        share_prefixes: rng.u8(..4) != 0,
         exact: rng.u8(..5) == 0,
     }
 }

@@ -1,10 +1,13 @@
 //! What every handler shares.
 
+use crate::error::ApiError;
 use crate::expert_counts::ExpertCounts;
+use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::options::ServeOptions;
 use crate::tools::Format;
-use motley_engine::Batching;
+use motley_engine::batching::Health;
+use motley_engine::{Batching, SubmitError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,14 +15,37 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct App {
     pub(crate) batching: Batching,
     pub(crate) options: ServeOptions,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) metrics: Metrics,
     pub(crate) expert_counts: Arc<ExpertCounts>,
     /// How the model writes calls.
     pub(crate) format: Format,
     /// Whether the model's template has a place for tools.
     pub(crate) shows_tools: bool,
+    /// Bytes of a prompt's text; a longer one has more tokens than fit.
+    pub(crate) prompt_bytes_max: usize,
     /// When the server started, in Unix seconds.
     pub(crate) started_unix_s: u64,
     /// Set when a shutdown has begun.
     pub(crate) draining: AtomicBool,
+}
+
+impl App {
+    /// Requests that wait in the engine.
+    pub(crate) fn queued(&self) -> usize {
+        self.batching.figures().planner.waiting
+    }
+
+    /// JSON values of prompts given as tokens, in the largest request that is not refused.
+    pub(crate) fn prompt_values(&self) -> usize {
+        self.batching.longest() as usize * self.options.limits.choices as usize
+    }
+
+    /// Refuses what nobody would answer.
+    pub(crate) fn check_alive(&self) -> Result<(), ApiError> {
+        match self.batching.health() {
+            Health::Dead { .. } => Err(SubmitError::Dead.into()),
+            Health::Answering | Health::Failing { .. } => Ok(()),
+        }
+    }
 }

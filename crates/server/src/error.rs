@@ -52,7 +52,7 @@ impl IntoResponses for Refusals {
             ("413", "The body is too large"),
             ("415", "The body is not JSON"),
             ("429", "The queue is full"),
-            ("503", "The server is shutting down"),
+            ("503", "The server is shutting down, holds too much already, or has failed"),
         ];
         let body = Content::new(Some(Ref::from_schema_name(ErrorBody::name())));
         let response = |description: &str| {
@@ -68,6 +68,11 @@ impl ApiError {
     pub(crate) fn invalid(param: &'static str, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::BAD_REQUEST, message.into());
         Self { status, code: None, param: Some(param), message }
+    }
+
+    /// The prompt does not fit: 400 under the code clients look for.
+    pub(crate) fn too_long(param: &'static str, message: String) -> Self {
+        Self { code: Some("context_length_exceeded"), ..Self::invalid(param, message) }
     }
 
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
@@ -102,10 +107,9 @@ impl From<SubmitError> for ApiError {
                 "queue_full",
                 format!("{error}; try again shortly"),
             ),
-            SubmitError::Refused(Refused::TooLong { .. }) => Self {
-                code: Some("context_length_exceeded"),
-                ..Self::invalid("messages", format!("the prompt is too long: {error}"))
-            },
+            SubmitError::Refused(Refused::TooLong { .. }) => {
+                Self::too_long("messages", format!("the prompt is too long: {error}"))
+            }
             SubmitError::Refused(Refused::Empty) => Self::invalid("prompt", error.to_string()),
             SubmitError::Closed => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error.to_string())

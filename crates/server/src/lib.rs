@@ -5,8 +5,10 @@
 //! Modules, in reading order:
 //! * [`options`]: what a server is started with, and its limits.
 //! * [`serve`]: accepting, limiting, draining.
+//! * `peers`: connections of each peer.
 //! * `app`: what handlers share. `routes`: the routes and the checks before them; `auth`: the
-//!   key; `body`: bounded JSON.
+//!   key; `host`: the name a request was sent to; [`origin`]: whose pages may call.
+//! * `gate`: who may be read and prepared; `body`: bounded JSON.
 //! * [`error`]: the API's error bodies.
 //! * [`wire`]: the API's types.
 //! * `api`: one file per route.
@@ -19,6 +21,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a door: it reads the clock and owns threads")]
 
+/// Events with prompts and answers, which a server writes with [`ServeOptions::log_text`] only,
+/// have this target: a log shows them by it, whatever else it shows.
+pub const LOG_TEXT_TARGET: &str = "motley::text";
+
 mod api;
 mod app;
 mod auth;
@@ -26,9 +32,13 @@ mod body;
 mod clock;
 pub mod error;
 mod expert_counts;
+mod gate;
+mod host;
 mod metrics;
 pub mod options;
+pub mod origin;
 mod page;
+mod peers;
 mod request;
 mod response;
 mod routes;
@@ -37,5 +47,6 @@ mod tools;
 pub mod wire;
 
 pub use api::openapi::openapi_json;
-pub use options::{ServeLimits, ServeOptions};
+pub use options::{ServeLimits, ServeOptions, bodies_bytes};
+pub use origin::{CorsOrigin, NoOrigin};
 pub use serve::{ServeError, Server};

@@ -1,7 +1,9 @@
 //! Prometheus: what the batching thread counted, read at each scrape, and what only the
 //! server sees: statuses and times to the first token.
 
+use crate::gate::Gate;
 use axum::http::StatusCode;
+use motley_engine::batching::Health;
 use motley_engine::{BatchFigures, Batching};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -11,6 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Content type of the text format.
@@ -30,7 +33,7 @@ struct StatusLabel {
 }
 
 impl Metrics {
-    pub(crate) fn new(batching: Batching) -> Self {
+    pub(crate) fn new(batching: Batching, gate: Arc<Gate>) -> Self {
         let mut registry = Registry::with_prefix("motley");
         let statuses = Family::<StatusLabel, Counter>::default();
         let seconds = || Histogram::new(exponential_buckets(0.005, 2.0, 16));
@@ -46,7 +49,7 @@ impl Metrics {
             "From the request to the end of its response",
             whole_answer.clone(),
         );
-        registry.register_collector(Box::new(FromBatching(batching)));
+        registry.register_collector(Box::new(AtScrape { batching, gate }));
         Self { registry, statuses, first_token, whole_answer }
     }
 
@@ -72,25 +75,31 @@ impl Metrics {
     }
 }
 
-/// Reads the batching thread's figures at each scrape.
-struct FromBatching(Batching);
+/// Reads the figures of the batching thread and of the gate at each scrape.
+struct AtScrape {
+    batching: Batching,
+    gate: Arc<Gate>,
+}
 
-impl Debug for FromBatching {
+impl Debug for AtScrape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FromBatching")
+        f.write_str("AtScrape")
     }
 }
 
-impl Collector for FromBatching {
+impl Collector for AtScrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let figures = self.0.figures();
+        let figures = self.batching.figures();
         for (name, help, value) in counters(&figures) {
             one(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
         for (name, help, value) in gauges(&figures) {
             one(&mut encoder, name, help, &ConstGauge::new(value))?;
         }
-        if let Some(resident) = self.0.resident() {
+        for (name, help, value) in self.gauges() {
+            one(&mut encoder, name, help, &ConstGauge::new(value))?;
+        }
+        if let Some(resident) = self.batching.resident() {
             let here = ConstGauge::new(resident.count() as i64);
             one(&mut encoder, "experts_in_memory", "Experts in memory, of all layers", &here)?;
         }
@@ -98,6 +107,19 @@ impl Collector for FromBatching {
         one(&mut encoder, "compute_seconds", "Time spent computing", &busy)?;
         let decode = ConstCounter::new(figures.decode_busy.as_secs_f64());
         one(&mut encoder, "decode_seconds", "Of it in steps that only decoded", &decode)
+    }
+}
+
+impl AtScrape {
+    fn gauges(&self) -> [Row<i64>; 3] {
+        let answering = matches!(self.batching.health(), Health::Answering);
+        let held = i64::try_from(self.gate.held_bytes()).unwrap_or(i64::MAX);
+        let preparing = self.gate.waiting() as i64;
+        [
+            ("engine_answering", "1 while steps succeed, 0 when they fail", answering.into()),
+            ("requests_preparing", "Requests being prepared or about to be", preparing),
+            ("held_body_bytes", "Bytes of large bodies held", held),
+        ]
     }
 }
 

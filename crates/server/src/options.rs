@@ -1,5 +1,6 @@
 //! What a server is started with.
 
+use crate::origin::CorsOrigin;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ pub struct ServeOptions {
     /// Clients must send it as a bearer token.
     pub api_key: Option<String>,
     /// The one origin whose pages may call the API; none by default.
-    pub cors_origin: Option<String>,
+    pub cors_origin: Option<CorsOrigin>,
     /// Write prompts and responses to the log.
     pub log_text: bool,
     /// Ceiling for memory, shown beside what is used.
@@ -21,18 +22,36 @@ pub struct ServeOptions {
     pub limits: ServeLimits,
 }
 
+/// Largest body unless another is given.
+const BODY_BYTES: usize = 4 << 20;
+/// Bodies of the largest size that are held at once.
+const LARGEST_BODIES: u64 = 8;
+
+/// Bytes of all large bodies together when the largest has `body_bytes`.
+pub fn bodies_bytes(body_bytes: usize) -> u64 {
+    (body_bytes as u64).saturating_mul(LARGEST_BODIES)
+}
+
 /// What a client may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServeLimits {
     pub body_bytes: usize,
-    /// Time for all headers of a request.
+    /// Bytes of all large bodies together that are read or prepared; more get 503.
+    pub bodies_bytes: u64,
+    /// Requests prepared at once: read as JSON, written out, tokenized.
+    pub preparers: usize,
+    /// Time for all headers of a request, and between two requests of a connection.
     pub header_time: Duration,
     pub body_time: Duration,
+    /// A connection on which nothing could be written for so long is closed.
+    pub write_time: Duration,
     pub headers: usize,
     /// Bytes of all headers together.
     pub header_bytes: usize,
     /// Connections at once; more wait.
     pub connections: usize,
+    /// Of them by one peer; more are closed at once. This machine's own are not counted.
+    pub peer_connections: usize,
     pub choices: u32,
     /// Time that running responses get after a shutdown has begun.
     pub drain_time: Duration,
@@ -41,12 +60,16 @@ pub struct ServeLimits {
 impl Default for ServeLimits {
     fn default() -> Self {
         Self {
-            body_bytes: 4 << 20,
+            body_bytes: BODY_BYTES,
+            bodies_bytes: bodies_bytes(BODY_BYTES),
+            preparers: std::thread::available_parallelism().map_or(2, usize::from).max(2),
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),
+            write_time: Duration::from_secs(30),
             headers: 64,
             header_bytes: 32 << 10,
             connections: 1024,
+            peer_connections: 256,
             choices: 16,
             drain_time: Duration::from_secs(60),
         }

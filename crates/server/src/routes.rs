@@ -3,7 +3,8 @@
 use crate::app::App;
 use crate::error::ApiError;
 use crate::options::ServeOptions;
-use crate::{api, auth, page};
+use crate::origin::CorsOrigin;
+use crate::{api, auth, host, page};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -40,6 +41,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         None => routes,
     };
     routes
+        .layer(middleware::from_fn(well_formed))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(app, count))
 }
@@ -48,12 +50,25 @@ async fn guard(State(app): State<Arc<App>>, request: Request<Body>, next: Next) 
     let key = app.options.api_key.as_deref();
     let checked = auth::check_key(key, request.headers()).and_then(|()| match key {
         Some(_) => Ok(()),
-        None => auth::check_host(app.options.address.ip(), request.headers()),
+        None => requested_host(&request)
+            .and_then(|name| host::check_host(app.options.address.ip(), name)),
     });
     match checked {
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
+}
+
+/// A request that does not say plainly where it goes reaches no route.
+async fn well_formed(request: Request<Body>, next: Next) -> Response {
+    match requested_host(&request).map(drop) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn requested_host(request: &Request<Body>) -> Result<Option<&str>, ApiError> {
+    host::requested_host(request.version(), request.uri(), request.headers())
 }
 
 async fn count(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
@@ -77,8 +92,10 @@ const SECURITY_HEADERS: [(HeaderName, HeaderValue); 2] = [
 ];
 
 fn cors(options: &ServeOptions) -> Option<CorsLayer> {
-    let origin: HeaderValue = options.cors_origin.as_deref()?.parse().ok()?;
-    let origin = if origin == "*" { AllowOrigin::any() } else { AllowOrigin::exact(origin) };
+    let origin = match options.cors_origin.as_ref()? {
+        CorsOrigin::Any => AllowOrigin::any(),
+        CorsOrigin::Exact(origin) => AllowOrigin::exact(origin.clone()),
+    };
     let headers = [header::AUTHORIZATION, header::CONTENT_TYPE];
     let methods = [axum::http::Method::GET, axum::http::Method::POST];
     Some(CorsLayer::new().allow_origin(origin).allow_headers(headers).allow_methods(methods))

@@ -4,14 +4,18 @@
 use crate::app::App;
 use crate::clock::unix_s;
 use crate::expert_counts::ExpertCounts;
+use crate::gate::Gate;
 use crate::metrics::Metrics;
-use crate::options::ServeOptions;
+use crate::options::{ServeLimits, ServeOptions};
+use crate::peers::{PeerConnection, Peers};
+use crate::request::size::prompt_bytes_max;
 use crate::routes::router;
 use crate::tools::Format;
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use motley_engine::admission::AdmissionLimits;
 use motley_engine::{BatchOptions, Batching, Engine, SessionError};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 
 /// Pause after a failed accept: too many open files do not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -56,8 +61,11 @@ impl Server {
         let template = engine.chat_template().unwrap_or_default();
         let batching = Batching::start(engine, batch, Some(watcher))?;
         let address = options.address;
+        let gate = Gate::new(admission_limits(batch, &options.limits));
         let app = App {
-            metrics: Metrics::new(batching.clone()),
+            metrics: Metrics::new(batching.clone(), Arc::clone(&gate)),
+            gate,
+            prompt_bytes_max: prompt_bytes_max(batching.engine(), batching.longest()),
             batching,
             options,
             expert_counts,
@@ -79,7 +87,9 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let routes = router(Arc::clone(&self.app));
         let graceful = GracefulShutdown::new();
-        let permits = Arc::new(Semaphore::new(self.app.options.limits.connections));
+        let limits = &self.app.options.limits;
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        let peers = Peers::new(limits.peer_connections);
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -87,7 +97,10 @@ impl Server {
                 accepted = accept(&self.listener, &permits) => accepted,
             };
             match accepted {
-                Ok((stream, permit)) => self.spawn(stream, permit, &routes, &graceful),
+                Ok(((stream, peer), permit)) => match peers.connect(peer.ip()) {
+                    Some(peer) => self.spawn(stream, (permit, peer), &routes, &graceful),
+                    None => tracing::debug!(target: "motley", %peer, "has its share already"),
+                },
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
@@ -100,33 +113,46 @@ impl Server {
     fn spawn(
         &self,
         stream: TcpStream,
-        permit: OwnedSemaphorePermit,
+        held: (OwnedSemaphorePermit, PeerConnection),
         routes: &Router,
         graceful: &GracefulShutdown,
     ) {
         // Answers are small pieces, each wanted at once.
         let _ = stream.set_nodelay(true);
         let limits = &self.app.options.limits;
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(limits.write_time));
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.header_time)
             .max_headers(limits.headers)
             .max_buf_size(limits.header_bytes)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes.clone()));
+            .serve_connection(
+                TokioIo::new(Box::pin(stream)),
+                TowerToHyperService::new(routes.clone()),
+            );
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             // A client that disconnects or violates HTTP is not an error of the server.
             let _ = connection.await;
-            drop(permit);
+            drop(held);
         });
+    }
+}
+
+/// The engine's own queue is as long as that before it: what waits in either counts for both.
+fn admission_limits(batch: &BatchOptions, limits: &ServeLimits) -> AdmissionLimits {
+    AdmissionLimits {
+        waiting: batch.waiting,
+        body_bytes: limits.bodies_bytes,
+        preparers: limits.preparers,
     }
 }
 
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+) -> std::io::Result<((TcpStream, SocketAddr), OwnedSemaphorePermit)> {
     let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    Ok((stream, permit))
+    Ok((listener.accept().await?, permit))
 }

@@ -29,7 +29,7 @@ pub(crate) use global::Global;
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::{SandboxArg, SandboxArgs};
-pub(crate) use serve::Serve;
+pub(crate) use serve::{SafetyArgs, Serve};
 pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
 pub(crate) use size::parse_size;
 pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};

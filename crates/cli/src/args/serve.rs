@@ -3,6 +3,7 @@
 use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
 use clap::Args;
+use motley_server::CorsOrigin;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -58,21 +59,39 @@ impl Serve {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Safety")]
 pub(crate) struct SafetyArgs {
-    /// Key clients must send as `Authorization: Bearer KEY`
+    /// Key clients must send as `Authorization: Bearer KEY`. Other users of this machine can
+    /// read a command line; --api-key-file keeps the key out of it
     #[arg(long, env = "MOTLEY_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
-    /// Origin whose pages may call the API (`*`: all; default: none)
+    /// File whose first line is the key
+    #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// Do not begin a prompt with what another request has computed: slower, and `cached_tokens`
+    /// and the time to a first token no longer tell clients about each other's prompts. All
+    /// clients share one key, so this holds between any two requests
+    #[arg(long)]
+    pub(crate) no_share_prefix: bool,
+    /// Origin whose pages may call the API, such as https://app.example (`*`: all; default: none)
     #[arg(long, value_name = "ORIGIN")]
-    pub(crate) cors: Option<String>,
-    /// Largest request body
+    pub(crate) cors: Option<CorsOrigin>,
+    /// Largest request body; eight times as many bytes are held of all requests together
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::size::parse_size)]
     pub(crate) max_body: u64,
-    /// Seconds for a request's headers
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    /// Seconds for a request's headers, and between two requests of a connection
+    #[arg(long, value_name = "SECONDS", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) header_timeout: u64,
+    /// Close a connection after so many seconds in which nothing could be written to it
+    #[arg(long, value_name = "SECONDS", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) write_timeout: u64,
     /// Connections at once
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(crate) connections: u32,
+    /// Connections of one other machine at once, a proxy included (default: a quarter of
+    /// --connections); this machine's own are not counted
+    #[arg(long, value_name = "CONNECTIONS", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub(crate) peer_connections: Option<u32>,
     /// Seconds running answers get after Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) drain_timeout: u64,

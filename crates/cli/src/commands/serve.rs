@@ -1,5 +1,6 @@
 //! `motley serve`: from flags to a running server; Ctrl-C drains it.
 
+use crate::api_key;
 use crate::args::{Global, Serve};
 use crate::known::Known;
 use crate::load::{decision, execute};
@@ -7,7 +8,7 @@ use crate::sandbox::Sandbox;
 use anyhow::{Context, Result};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
 use motley_plan::{Decision, Outputs};
-use motley_server::{ServeLimits, ServeOptions, Server};
+use motley_server::{ServeLimits, ServeOptions, Server, bodies_bytes};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ const TALKING_THREADS: usize = 2;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
+    // Before minutes are spent on loading.
+    let api_key = api_key::read(&serve.safety)?;
     let runtime = Runtime::start(Seam::Registered)?;
     let outputs = Outputs::Streams(serve.streams.into());
     let mut known = Known::here(&runtime, &serve.model)?;
@@ -29,20 +32,22 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    talking.block_on(answer(global, serve, &decision, Arc::new(engine), &sandbox))
+    let options = serve_options(serve, api_key, engine.memory_bytes());
+    let batch = batch_options(serve, &decision);
+    talking.block_on(answer(global, &batch, options, Arc::new(engine), &sandbox))
 }
 
 async fn answer(
     global: &Global,
-    serve: &Serve,
-    decision: &Decision,
+    batch: &BatchOptions,
+    options: ServeOptions,
     engine: Arc<Engine>,
     sandbox: &Sandbox,
 ) -> Result<()> {
-    let options = serve_options(serve, engine.memory_bytes());
-    let server = Server::start(engine, &batch_options(serve, decision), options).await?;
+    let has_key = options.api_key.is_some();
+    let server = Server::start(engine, batch, options).await?;
     sandbox.restrict_calls()?;
-    announce(global, serve, server.address());
+    announce(global, server.address(), has_key);
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
     }
@@ -57,36 +62,47 @@ fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
         prefill_beside_decode: serve.prefill_beside,
         waiting: serve.queue as usize,
         own_caches: serve.stream_context.is_some(),
+        share_prefixes: !serve.safety.no_share_prefix,
         exact: decision.exact,
     }
 }
 
-fn serve_options(serve: &Serve, memory_bytes: Option<u64>) -> ServeOptions {
+fn serve_options(
+    serve: &Serve,
+    api_key: Option<String>,
+    memory_bytes: Option<u64>,
+) -> ServeOptions {
+    let safety = &serve.safety;
+    let body_bytes = usize::try_from(safety.max_body).unwrap_or(usize::MAX);
+    let peer_connections = safety.peer_connections.unwrap_or(safety.connections.div_ceil(4));
     let file_stem = serve.model.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     ServeOptions {
         address: SocketAddr::new(serve.host, serve.port),
         model_name: serve.alias.clone().or(file_stem).unwrap_or_else(|| "model".into()),
-        api_key: serve.safety.api_key.clone().filter(|key| !key.is_empty()),
-        cors_origin: serve.safety.cors.clone(),
-        log_text: serve.safety.log_text,
+        api_key,
+        cors_origin: safety.cors.clone(),
+        log_text: safety.log_text,
         memory_bytes,
         limits: ServeLimits {
-            body_bytes: usize::try_from(serve.safety.max_body).unwrap_or(usize::MAX),
-            header_time: Duration::from_secs(serve.safety.header_timeout),
-            connections: serve.safety.connections as usize,
-            drain_time: Duration::from_secs(serve.safety.drain_timeout),
+            body_bytes,
+            bodies_bytes: bodies_bytes(body_bytes),
+            header_time: Duration::from_secs(safety.header_timeout),
+            write_time: Duration::from_secs(safety.write_timeout),
+            connections: safety.connections as usize,
+            peer_connections: peer_connections as usize,
+            drain_time: Duration::from_secs(safety.drain_timeout),
             ..ServeLimits::default()
         },
     }
 }
 
-fn announce(global: &Global, serve: &Serve, address: SocketAddr) {
+fn announce(global: &Global, address: SocketAddr, has_key: bool) {
     if global.json {
         println!("{}", serde_json::json!({ "url": format!("http://{address}") }));
         return;
     }
     eprintln!("motley: chat on http://{address}/, OpenAI API on http://{address}/v1");
-    if !serve.host.is_loopback() && serve.safety.api_key.is_none() {
+    if !address.ip().is_loopback() && !has_key {
         eprintln!("motley: anyone who reaches this address may use it; --api-key asks for a key");
     }
 }

@@ -19,12 +19,18 @@ pub(crate) struct Server {
 impl Server {
     /// Serves `model` on a free port with one thread.
     pub(crate) fn start(model: &Path, args: &[&str]) -> Self {
+        Self::start_logging(model, args, Stdio::inherit())
+    }
+
+    /// As [`Server::start`], with its log going to `log`.
+    pub(crate) fn start_logging(model: &Path, args: &[&str], log: impl Into<Stdio>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
             .arg("serve")
             .arg(model)
             .args(["--json", "--port", "0", "--threads", "1", "--alias", "m"])
             .args(args)
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .expect("motley starts");
         let mut line = String::new();
@@ -82,9 +88,18 @@ impl Server {
 
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// The most memory it ever had resident, in KiB.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    fn status_kib(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     }
 

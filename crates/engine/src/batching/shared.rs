@@ -29,6 +29,9 @@ pub struct BatchOptions {
     /// attention then looks at its own tokens only, which pays with many streams, and no
     /// stream can get longer than its part. Models whose memory cannot be cut share one.
     pub own_caches: bool,
+    /// A prompt begins with what others have computed of it. Otherwise every request computes
+    /// all of its prompt, and cannot learn what others said.
+    pub share_prefixes: bool,
     /// Each stream's tokens equal those of a session by itself.
     pub exact: bool,
 }
@@ -42,6 +45,7 @@ impl Default for BatchOptions {
             prefill_beside_decode: 128,
             waiting: 128,
             own_caches: false,
+            share_prefixes: true,
             exact: false,
         }
     }
@@ -59,6 +63,7 @@ impl BatchOptions {
             (true, _, _) => Sharing::Nothing,
             (false, false, _) => Sharing::Cells,
             (false, true, true) => Sharing::Parts,
+            (false, true, false) if !self.share_prefixes => Sharing::Cells,
             (false, true, false) => Sharing::Prefixes,
         }
     }

@@ -1,17 +1,18 @@
 //! Stop strings in text that arrives in pieces: what may be the beginning of one is
 //! held back until it is clear.
 
+use std::sync::Arc;
+
 /// Looks for the first of several stop strings.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StopText {
-    stops: Vec<String>,
+    stops: Arc<[String]>,
     held: String,
 }
 
 impl StopText {
     /// Empty stop strings are ignored.
-    pub(super) fn new(stops: Vec<String>) -> Self {
-        let stops = stops.into_iter().filter(|stop| !stop.is_empty()).collect();
+    pub(super) fn new(stops: Arc<[String]>) -> Self {
         Self { stops, held: String::new() }
     }
 
@@ -19,7 +20,8 @@ impl StopText {
     /// nothing of it or after it is shown.
     pub(super) fn push(&mut self, text: &str) -> (String, bool) {
         self.held.push_str(text);
-        let found = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
+        let stops = self.stops.iter().filter(|stop| !stop.is_empty());
+        let found = stops.filter_map(|stop| self.held.find(stop.as_str())).min();
         if let Some(at) = found {
             self.held.truncate(at);
             return (std::mem::take(&mut self.held), true);
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn sure_text_is_not_held_back() {
-        let mut text = StopText::new(vec!["stop".into()]);
+        let mut text = StopText::new(["stop".to_owned()].into());
         assert_eq!(text.push("hello st"), ("hello ".into(), false));
         assert_eq!(text.push("ay"), ("stay".into(), false));
     }

@@ -6,6 +6,7 @@ use super::stop::StopText;
 use crate::text::sampling::{self, BadLogits};
 use crate::{Sampling, TextStream};
 use motley_ggml::{Grammar, Sampler};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Most alternatives shown beside a token.
@@ -13,8 +14,8 @@ pub(super) const TOP_CANDIDATES_MAX: usize = 20;
 
 /// What to answer, and how.
 pub struct Ask {
-    /// Tokens of the prompt.
-    pub prompt: Vec<i32>,
+    /// Tokens of the prompt; all choices of a request share them.
+    pub prompt: Arc<[i32]>,
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// What may be said at all.
@@ -22,7 +23,7 @@ pub struct Ask {
     /// Most tokens to answer with.
     pub max_tokens: usize,
     /// Strings that end the answer and are not part of it.
-    pub stop: Vec<String>,
+    pub stop: Arc<[String]>,
     /// Log-probabilities of each token, with so many alternatives.
     pub candidates: Option<usize>,
     /// Go on past the model's end token.

@@ -74,7 +74,7 @@ impl<C: Compute> Worker<C> {
     pub(super) fn take(&mut self, incoming: Incoming) {
         let Incoming { id, ask, events } = incoming;
         let chunk_tokens = chunk_for(ask.prompt.len(), self.options.step_tokens);
-        let prompt = Prompt { tokens: ask.prompt.clone(), chunk_tokens };
+        let prompt = Prompt { tokens: ask.prompt.to_vec(), chunk_tokens };
         let stream = Stream::new(ask, self.compute.vocab_size(), events);
         match self.planner.submit(id, prompt) {
             Ok(()) => drop(self.streams.insert(id, stream)),
@@ -211,7 +211,7 @@ impl<C: Compute> Worker<C> {
 
     fn end(&mut self, id: RequestId, reason: Reason) {
         self.figures.answered += 1;
-        if let Some(stream) = self.remove(id, true) {
+        if let Some(stream) = self.remove(id, self.options.share_prefixes) {
             stream.end(reason);
         }
     }

@@ -1,10 +1,10 @@
 //! What both routes that generate text do: read, prepare, respond. The shapes are theirs.
 
 use crate::app::App;
-use crate::body::read_json;
+use crate::body::{ReadBody, parse, read_body};
 use crate::error::ApiError;
 use crate::request::PreparedRequest;
-use crate::response::{EventFormatter, respond};
+use crate::response::{EventFormatter, respond, submit};
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Reads a body of type `R`, checks it with `prepare` and sends what the engine generates in
-/// the shapes of the formatter that `format` returns.
+/// the shapes of the formatter that `format` returns. The request's place at the gate is held
+/// until the engine has it in its own queue.
 pub(super) async fn generate<R, F>(
     app: Arc<App>,
     request: Request<Body>,
@@ -25,12 +26,21 @@ where
     F: EventFormatter,
 {
     let started = Instant::now();
-    let request: R = read_json(request, &app.options.limits).await?;
+    app.check_alive()?;
+    let ReadBody { bytes, ticket } = read_body(&app, request).await?;
+    ticket.turn(app.queued()).await?;
     let preparing = Arc::clone(&app);
-    // Templates, tokens and grammars take long enough to hold up other connections.
-    let prepared = tokio::task::spawn_blocking(move || prepare(&preparing, &request)).await;
+    // JSON, templates, tokens and grammars take long enough to hold up other connections. The
+    // ticket goes along: a client that leaves does not end what is being prepared.
+    let prepared = tokio::task::spawn_blocking(move || {
+        let request: R = parse(&bytes, preparing.prompt_values())?;
+        drop(bytes);
+        prepare(&preparing, &request).map(|prepared| (prepared, ticket))
+    });
     let failed = |_| Err(ApiError::server("the request could not be prepared"));
-    let mut prepared = prepared.unwrap_or_else(failed)?;
+    let (mut prepared, ticket) = prepared.await.unwrap_or_else(failed)?;
     let formatter = format(&app, &mut prepared);
-    respond(app, prepared, formatter, started).await
+    let submitted = submit(&app, prepared)?;
+    drop(ticket);
+    respond(app, submitted, formatter, started).await
 }

@@ -7,17 +7,27 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use motley_engine::batching::Health;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The process answers.
-#[utoipa::path(get, path = "/health", responses((status = 200, description = "It answers")))]
-pub(crate) async fn health() -> Json<Value> {
-    Json(json!({ "status": "ok" }))
+/// The process answers, and could answer requests: a restart would not help.
+#[utoipa::path(
+    get,
+    path = "/health",
+    responses(
+        (status = 200, description = "It answers"),
+        (status = 503, body = crate::error::ErrorBody),
+    ),
+)]
+pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
+    app.check_alive()?;
+    Ok(Json(json!({ "status": "ok" })))
 }
 
-/// Requests are taken: the model is loaded, the queue has room, no shutdown has begun.
+/// Requests are answered: the engine works, the queue has room, no shutdown has begun. Anyone
+/// may ask, so reasons that may name files stay in the log.
 #[utoipa::path(
     get,
     path = "/ready",
@@ -27,10 +37,15 @@ pub(crate) async fn health() -> Json<Value> {
     ),
 )]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
-    let waiting = app.batching.figures().planner.waiting;
+    let waiting = app.queued() + app.gate.waiting();
     let not = |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
     if app.draining.load(Relaxed) {
         return Err(not("shutting_down", "the server is shutting down"));
+    }
+    app.check_alive()?;
+    if let Health::Failing { .. } = app.batching.health() {
+        let message = "the engine could not compute the last step; the server's log says why";
+        return Err(not("engine_failing", message));
     }
     if waiting >= app.batching.options().waiting {
         return Err(not("queue_full", "the queue is full"));

@@ -2,12 +2,14 @@
 //! refused here, before anything is computed.
 //!
 //! * `params`: sampling fields and limits.
+//! * `size`: prompts that cannot fit, refused before they are tokenized.
 //! * `prompt`: messages and tools to a conversation.
 //! * `schema`: formats and forced calls to a grammar.
 
 pub(crate) mod params;
 pub(crate) mod prompt;
 pub(crate) mod schema;
+pub(crate) mod size;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -17,6 +19,7 @@ use axum::http::StatusCode;
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
 use params::CheckedParams;
+use std::sync::Arc;
 
 /// Most tokens of a completion when the client does not say, as the API has it.
 const COMPLETION_TOKENS: u32 = 16;
@@ -37,6 +40,7 @@ pub(crate) struct PreparedRequest {
 pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedRequest, ApiError> {
     check_model(app, request.model.as_deref())?;
     let checked = params::check(&request.sampling, app)?;
+    size::check_messages(app, &request.messages)?;
     let tools = prompt::Tools::of(request)?;
     let grammar = schema::grammar(request, &tools)?;
     let format = match (tools.is_forced(), tools.is_empty(), app.format) {
@@ -52,6 +56,7 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
     let candidates = params::candidates(request.logprobs, request.top_logprobs)?;
     let most = request.max_completion_tokens.or(request.max_tokens);
     let max_tokens = params::max_tokens(app, most, tokens.len())?;
+    let tokens: Arc<[i32]> = tokens.into();
     log_text(app, || request.messages.iter().map(|m| format!("{:?}", m.content)).collect());
     let mut asks = Vec::new();
     for choice in 0..checked.choices {
@@ -59,7 +64,7 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
             Some(gbnf) => Some(schema::compile(app, gbnf)?),
             None => None,
         };
-        let ask = Ask { prompt: tokens.clone(), grammar, candidates, ..checked.ask(choice) };
+        let ask = Ask { prompt: Arc::clone(&tokens), grammar, candidates, ..checked.ask(choice) };
         asks.push(Ask { max_tokens, control_tokens: format.control_tokens(), ..ask });
     }
     Ok(prepared(asks, format, &checked, Vec::new()))
@@ -79,20 +84,17 @@ pub(crate) fn prepare_completion(
         return Err(ApiError::invalid("best_of", "only `best_of` equal to `n` is supported"));
     }
     let candidates = params::candidates(request.logprobs.map(|_| true), request.logprobs)?;
+    size::check_prompts(app, &request.prompt, checked.choices)?;
     let (mut asks, mut echo) = (Vec::new(), Vec::new());
     for (tokens, text) in prompts(app, &request.prompt)? {
         let most = Some(request.max_tokens.unwrap_or(COMPLETION_TOKENS));
         let max_tokens = params::max_tokens(app, most, tokens.len())?;
         log_text(app, || vec![text.clone()]);
         for choice in 0..checked.choices {
-            let prompt = tokens.clone();
+            let prompt = Arc::clone(&tokens);
             asks.push(Ask { prompt, candidates, max_tokens, ..checked.ask(choice) });
             echo.push(if request.echo == Some(true) { text.clone() } else { String::new() });
         }
-    }
-    if asks.len() > app.options.limits.choices as usize {
-        let most = app.options.limits.choices;
-        return Err(ApiError::invalid("prompt", format!("at most {most} choices in one request")));
     }
     Ok(prepared(asks, Format::Plain, &checked, echo))
 }
@@ -107,16 +109,16 @@ fn prepared(
     PreparedRequest { asks, choices: choices as usize, format, stream, include_usage, echo }
 }
 
-fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<(Vec<i32>, String)>, ApiError> {
+fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<(Arc<[i32]>, String)>, ApiError> {
     let engine = app.batching.engine();
-    let text = |text: &String| Ok((engine.tokenize(text), text.clone()));
+    let text = |text: &String| Ok((engine.tokenize(text).into(), text.clone()));
     let tokens = |tokens: &Vec<i32>| {
         let known = |&token: &i32| token >= 0 && (token as usize) < engine.vocab_size();
         if !tokens.iter().all(known) {
             return Err(ApiError::invalid("prompt", "a token is not in the vocabulary"));
         }
         let bytes: Vec<u8> = tokens.iter().flat_map(|&token| engine.token_bytes(token)).collect();
-        Ok((tokens.clone(), String::from_utf8_lossy(&bytes).into_owned()))
+        Ok((tokens.as_slice().into(), String::from_utf8_lossy(&bytes).into_owned()))
     };
     match prompt {
         CompletionPrompt::Text(one) => Ok(vec![text(one)?]),
@@ -145,6 +147,6 @@ fn template_error(error: ChatError) -> ApiError {
 /// Request text is logged only with `--log-text`.
 fn log_text(app: &App, text: impl FnOnce() -> Vec<String>) {
     if app.options.log_text {
-        tracing::info!(target: "motley", prompt = ?text());
+        tracing::info!(target: crate::LOG_TEXT_TARGET, prompt = ?text());
     }
 }

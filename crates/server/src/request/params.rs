@@ -5,6 +5,7 @@ use crate::error::ApiError;
 use crate::wire::{SamplingFields, Stop};
 use motley_engine::Sampling;
 use motley_engine::batching::Ask;
+use std::sync::Arc;
 
 /// Stop strings of a request, and bytes of each.
 const STOPS_MAX: usize = 16;
@@ -15,7 +16,7 @@ const TOP_LOGPROBS_MAX: u32 = 20;
 /// Fields that are within their ranges.
 pub(crate) struct CheckedParams {
     sampling: Sampling,
-    stop: Vec<String>,
+    stop: Arc<[String]>,
     ignore_end: bool,
     pub(super) choices: u32,
     pub(super) stream: bool,
@@ -27,11 +28,11 @@ impl CheckedParams {
     pub(super) fn ask(&self, choice: u32) -> Ask {
         let seed = self.sampling.seed.wrapping_add(choice);
         Ask {
-            prompt: Vec::new(),
+            prompt: Arc::default(),
             sampling: Sampling { seed, ..self.sampling },
             grammar: None,
             max_tokens: 0,
-            stop: self.stop.clone(),
+            stop: Arc::clone(&self.stop),
             candidates: None,
             ignore_end: self.ignore_end,
             control_tokens: false,
@@ -90,17 +91,17 @@ fn within(
     Err(ApiError::invalid(name, format!("`{name}` must be from {least} to {most}")))
 }
 
-fn stops(stop: Option<&Stop>) -> Result<Vec<String>, ApiError> {
+fn stops(stop: Option<&Stop>) -> Result<Arc<[String]>, ApiError> {
     let stops = match stop {
-        None => Vec::new(),
-        Some(Stop::One(one)) => vec![one.clone()],
-        Some(Stop::Many(many)) => many.clone(),
+        None => &[],
+        Some(Stop::One(one)) => std::slice::from_ref(one),
+        Some(Stop::Many(many)) => many.as_slice(),
     };
     if stops.len() > STOPS_MAX || stops.iter().any(|stop| stop.len() > STOP_BYTES_MAX) {
         let message = format!("at most {STOPS_MAX} stop strings of {STOP_BYTES_MAX} bytes");
         return Err(ApiError::invalid("stop", message));
     }
-    Ok(stops)
+    Ok(stops.into())
 }
 
 /// How many alternatives to list per token; `None` without log-probabilities.

@@ -13,4 +13,4 @@ mod respond;
 pub(crate) use chat::ChatFormatter;
 pub(crate) use completion::CompletionFormatter;
 pub(crate) use formatter::EventFormatter;
-pub(crate) use respond::respond;
+pub(crate) use respond::{respond, submit};

@@ -19,15 +19,36 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Submits a prepared request and sends its response, as a stream where that was requested.
+/// A request in the engine's queue.
+pub(crate) struct Submitted {
+    events: Events,
+    choices: usize,
+    streams: bool,
+    include_usage: bool,
+}
+
+/// Hands a prepared request to the engine.
+pub(crate) fn submit(app: &App, prepared: PreparedRequest) -> Result<Submitted, ApiError> {
+    let PreparedRequest { stream: streams, include_usage, choices, .. } = prepared;
+    let mut answers = Vec::new();
+    for (index, ask) in prepared.asks.into_iter().enumerate() {
+        let receiver = ReceiverStream::new(app.batching.submit(ask)?);
+        // Seen only when the engine's thread is gone: what comes after the end is not read.
+        let lost = stream::iter([Event::Failed("the engine has stopped".into())]);
+        answers.push(receiver.chain(lost).map(move |event| (index, event)).boxed());
+    }
+    let events = stream::select_all(answers.into_iter().map(until_end)).boxed();
+    Ok(Submitted { events, choices, streams, include_usage })
+}
+
+/// Sends the response of a submitted request, as a stream where that was requested.
 pub(crate) async fn respond<F: EventFormatter>(
     app: Arc<App>,
-    prepared: PreparedRequest,
+    submitted: Submitted,
     formatter: F,
     started: Instant,
 ) -> Result<Response, ApiError> {
-    let PreparedRequest { stream: streams, include_usage, choices, .. } = prepared;
-    let events = submit(&app, prepared)?;
+    let Submitted { events, choices, streams, include_usage } = submitted;
     let usage = Usage::default();
     let active = ActiveRequest { app, events, choices, usage, started, begun: false };
     if !streams {
@@ -47,17 +68,6 @@ pub(crate) async fn respond<F: EventFormatter>(
 }
 
 type Events = BoxStream<'static, (usize, Event)>;
-
-fn submit(app: &App, prepared: PreparedRequest) -> Result<Events, ApiError> {
-    let mut answers = Vec::new();
-    for (index, ask) in prepared.asks.into_iter().enumerate() {
-        let receiver = ReceiverStream::new(app.batching.submit(ask)?);
-        // Seen only when the engine's thread is gone: what comes after the end is not read.
-        let lost = stream::iter([Event::Failed("the engine has stopped".into())]);
-        answers.push(receiver.chain(lost).map(move |event| (index, event)).boxed());
-    }
-    Ok(stream::select_all(answers.into_iter().map(until_end)).boxed())
-}
 
 /// The events of one choice up to and including its end.
 fn until_end(events: Events) -> Events {
@@ -99,11 +109,12 @@ impl ActiveRequest {
                 // Reasons may name files of this machine, so they go to its log only.
                 tracing::error!(target: "motley", reason, "a request failed");
                 let message = "the engine could not compute this; the server's log says why";
-                return Some(Err(ApiError::server(message)));
+                let dead = self.app.check_alive().err();
+                return Some(Err(dead.unwrap_or_else(|| ApiError::server(message))));
             }
             Event::Piece(piece) => {
                 if self.app.options.log_text {
-                    tracing::info!(target: "motley", answer = index, text = piece.text);
+                    tracing::info!(target: crate::LOG_TEXT_TARGET, answer = index, text = piece.text);
                 }
             }
         }
