@@ -1,4 +1,4 @@
-//! Clients: each hands one request in, looks at its events at its own pace and perhaps leaves.
+//! Clients: each hands one request in (through `front`), looks at its events at its own pace and perhaps leaves.
 //! What they must be told is known beforehand.
 
 use crate::events::{Event, Events};
@@ -7,6 +7,7 @@ use crate::plan::{ClientPlan, Plan};
 use crate::world::DEADLINE;
 use motley_engine::batching::{Ask, Done, Door, Event as Said, Health, Refused};
 use motley_engine::{Sampling, SubmitError};
+use motley_sched::admission::{Admission, AdmissionLimits, TicketId};
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -16,25 +17,31 @@ const SLOW: Duration = Duration::from_millis(10);
 
 /// Everyone who asks.
 pub(crate) struct Clients {
-    clients: Vec<Client>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) admission: Admission,
+    pub(crate) limits: AdmissionLimits,
     /// `None` before the worker stands and after all have asked.
     pub(crate) door: Option<Door>,
     /// Longest time from handing in to reading the end.
     pub(crate) longest_wait: Duration,
 }
 
-struct Client {
-    plan: ClientPlan,
+/// One of them.
+pub(crate) struct Client {
+    pub(crate) plan: ClientPlan,
     expected: Expected,
     events: Option<Receiver<Said>>,
     since: Duration,
     text: String,
-    state: State,
+    pub(crate) state: State,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(crate) enum State {
     Coming,
+    Sending(TicketId),
+    Queued(TicketId),
+    Preparing(TicketId),
     Waiting,
     Gone,
 }
@@ -50,7 +57,9 @@ impl Clients {
             state: State::Coming,
         };
         let clients = plan.clients.iter().zip(expected).map(client).collect();
-        Self { clients, door: None, longest_wait: Duration::ZERO }
+        let limits = plan.admission;
+        let admission = Admission::new(limits);
+        Self { clients, admission, limits, door: None, longest_wait: Duration::ZERO }
     }
 
     /// Those who have not come, or wait.
@@ -73,7 +82,7 @@ impl Client {
         }
     }
 
-    fn go(&mut self) {
+    pub(crate) fn go(&mut self) {
         self.events = None;
         self.state = State::Gone;
     }
@@ -89,19 +98,18 @@ enum Seen {
 }
 
 impl Events {
-    pub(crate) fn arrives(&mut self, index: usize) {
+    /// Hands a prepared request to the engine.
+    pub(crate) fn hand_in(&mut self, index: usize) {
         let now = self.now();
         let Some(door) = self.clients.door.clone() else { return };
         let client = &mut self.clients.clients[index];
-        self.counts.requests += 1;
         match door.submit(client.ask()) {
             Ok(events) => {
                 (client.events, client.since) = (Some(events), now);
                 client.state = State::Waiting;
-                let (pace, leaves) = (client.plan.pace, client.plan.leaves);
+                let pace = client.plan.pace;
                 self.counts.slow_clients += u64::from(pace >= SLOW);
                 self.after(pace, Event::Looks(index));
-                leaves.into_iter().for_each(|after| self.after(after, Event::Leaves(index)));
             }
             Err(error) => {
                 client.go();
@@ -130,10 +138,16 @@ impl Events {
 
     pub(crate) fn leaves(&mut self, index: usize) {
         let client = &mut self.clients.clients[index];
-        if client.state == State::Waiting {
-            client.go();
-            self.counts.clients_left += 1;
-        }
+        let ticket = match client.state {
+            State::Coming | State::Gone => return,
+            State::Waiting => None,
+            State::Sending(ticket) | State::Queued(ticket) | State::Preparing(ticket) => {
+                Some(ticket)
+            }
+        };
+        client.go();
+        self.counts.clients_left += 1;
+        ticket.into_iter().for_each(|ticket| self.leaves_admission(ticket));
     }
 
     pub(crate) fn looks(&mut self, index: usize) {

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+/// Times memory changes in one run.
+const RESIZES_MAX: u64 = 100;
+
 /// Virtual time.
 #[derive(Debug, Default)]
 pub(crate) struct VirtualClock(AtomicU64);
@@ -26,8 +29,12 @@ impl Clock for VirtualClock {
 /// Something that happens at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// A client hands its request in.
+    /// A client begins to send its request.
     Arrives(usize),
+    /// It has sent all of it.
+    Sent(usize),
+    /// It is ready for the engine.
+    Prepared(usize),
     /// It looks at its events.
     Looks(usize),
     /// It goes away.
@@ -102,6 +109,8 @@ impl Events {
         self.say(|| format!("{event:?}"));
         match event {
             Event::Arrives(index) => self.arrives(index),
+            Event::Sent(index) => self.sent(index),
+            Event::Prepared(index) => self.prepared(index),
             Event::Looks(index) => self.looks(index),
             Event::Leaves(index) => self.leaves(index),
             Event::ReadEnds(name) => {
@@ -156,9 +165,10 @@ impl Events {
         if let Err(broken) = self.experts.resize(slots) {
             self.broken(|| broken);
         }
-        // As long as somebody is there to be disturbed.
+        // As long as somebody is there to be disturbed, and not forever for those who sleep.
         if let Some(every) = self.resize_every
             && self.clients.open() > 0
+            && self.counts.resizes < RESIZES_MAX
         {
             self.after(every, Event::Resize);
         }

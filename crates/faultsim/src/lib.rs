@@ -2,7 +2,7 @@
 //! simulator of machines (`sim`): nothing here predicts a speed.
 //!
 //! ```text
-//!  clients ──► Door ──► Supervised worker and planner     the engine's, unchanged
+//!  clients ──► Admission ──► Door ──► Supervised worker and planner   the engine's, unchanged
 //!     ▲                      │ Compute
 //!     │                      ▼
 //!     │                 FakeModel: the next token is a hash, the cache is checked
@@ -35,7 +35,7 @@
 //!
 //! Modules, in reading order:
 //! * [`plan`]: what a seed chooses. [`world`]: one seed, run and judged.
-//! * [`clients`]: who asks, and how they read. `oracle`: what they must be told.
+//! * `clients`: who asks, and how they read; `front`: how they are let in. `oracle`: what they must be told.
 //! * [`model`]: a model whose answers are known, and its cache.
 //! * [`blocks`]: expert bytes on demand. [`disk`]: files of known bytes that fail.
 //! * `events`: what happens when. [`report`]: many seeds, counted.
@@ -43,9 +43,10 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
-pub mod clients;
+mod clients;
 pub mod disk;
 mod events;
+mod front;
 pub mod hash;
 pub mod model;
 mod oracle;

@@ -2,6 +2,7 @@
 
 use crate::hash::mix;
 use motley_engine::BatchOptions;
+use motley_sched::admission::AdmissionLimits;
 use motley_store::Alignment;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ pub struct Plan {
     pub options: BatchOptions,
     /// Whether the model's cache can be cut at every position.
     pub keeps_every_position: bool,
+    pub admission: AdmissionLimits,
     pub clients: Vec<ClientPlan>,
     pub experts: ExpertsPlan,
     pub faults: FaultRates,
@@ -24,6 +26,9 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct ClientPlan {
     pub arrives: Duration,
+    /// Bytes of its body, and whether it says so beforehand.
+    pub body_bytes: u64,
+    pub says_length: bool,
     pub prompt: Vec<i32>,
     pub max_tokens: usize,
     /// The answer ends where so many of its tokens would begin to repeat as a stop string.
@@ -77,8 +82,14 @@ impl Plan {
         let clients = clients(&mut rng, &options);
         let experts = experts(&mut rng);
         let keeps_every_position = rng.u8(..8) > 0;
+        let admission = AdmissionLimits {
+            waiting: options.waiting,
+            body_bytes: rng.u64(100 << 10..3 << 20),
+            preparers: rng.usize(1..4),
+        };
         Self {
             seed,
+            admission,
             options,
             keeps_every_position,
             clients,
@@ -116,6 +127,8 @@ fn clients(rng: &mut fastrand::Rng, options: &BatchOptions) -> Vec<ClientPlan> {
         }
         ClientPlan {
             arrives: Duration::from_micros(rng.u64(..spread_us)),
+            body_bytes: if rng.u8(..4) == 0 { rng.u64(..1 << 20) } else { rng.u64(..4 << 10) },
+            says_length: rng.bool(),
             prompt,
             max_tokens: rng.usize(1..40),
             stop_at: (rng.u8(..4) == 0).then(|| rng.usize(..12)),

@@ -153,6 +153,11 @@ impl World {
         if waiting > 0 {
             events.broken(|| format!("{waiting} are counted as waiting, and nobody is"));
         }
+        let admission = &events.clients.admission;
+        let held = (admission.waiting(), admission.held_bytes());
+        if held != (0, 0) {
+            events.broken(|| format!("admission holds {held:?} for nobody"));
+        }
         events.experts.drain();
         if let Err(leak) = events.experts.close() {
             events.broken(|| leak);
