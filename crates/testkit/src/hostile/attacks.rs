@@ -112,7 +112,8 @@ fn huge_body(_: &mut Random, strength: Strength) -> Attack {
 fn lying_length(random: &mut Random, _: Strength) -> Attack {
     let length = *random.pick(&["18446744073709551615", "-1", "abc", "1, 2", "0x10"]);
     let bytes = [head(COMPLETIONS, length), b"{}".to_vec()].concat();
-    Attack { then: Then::EndAndRead, may_close: true, ..raw(bytes, &[400, 413]) }
+    // hyper calls a length beyond all numbers a header that is too large.
+    Attack { then: Then::EndAndRead, may_close: true, ..raw(bytes, &[400, 413, 431]) }
 }
 
 fn cut_off(random: &mut Random, _: Strength) -> Attack {
