@@ -112,8 +112,7 @@ impl Report {
         if !self.mixed.alive {
             faults.push("the server has ended".into());
         }
-        // NaN is a fault too.
-        if !(self.slower() <= SLOWER_MOST) {
+        if self.slower().is_nan() || self.slower() > SLOWER_MOST {
             faults.push(format!("p99 beside is {:.1} × p99 alone", self.slower()));
         }
         faults

@@ -109,7 +109,10 @@ fn prepared(
     PreparedRequest { asks, choices: choices as usize, format, stream, include_usage, echo }
 }
 
-fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<(Arc<[i32]>, String)>, ApiError> {
+/// A prompt's tokens, and its text.
+type TextPrompt = (Arc<[i32]>, String);
+
+fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<TextPrompt>, ApiError> {
     let engine = app.batching.engine();
     let text = |text: &String| Ok((engine.tokenize(text).into(), text.clone()));
     let tokens = |tokens: &Vec<i32>| {
