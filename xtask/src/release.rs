@@ -95,9 +95,11 @@ impl Facts {
 }
 
 impl Tool {
+    /// Whether `root` holds it: not every subcommand tells its own version.
     fn is_there(&self, root: &Path) -> bool {
-        let said = output(self.command(root).arg("--version"));
-        said.is_ok_and(|said| said.split_whitespace().any(|word| word == self.version))
+        let listed = output(Command::new("cargo").args(["install", "--list", "--root"]).arg(root));
+        let line = format!("cargo-{} v{}:", self.name, self.version);
+        listed.is_ok_and(|listed| listed.lines().any(|found| found == line))
     }
 
     fn install(&self, root: &Path) -> Result<()> {
