@@ -1,7 +1,7 @@
 //! `Engine`: a loaded model. Opens the files with `motley-model` first, so that
 //! llama.cpp only ever meets headers that were read and checked here.
 
-use crate::blocks::devices::helper::HybridHelper;
+use crate::blocks::devices::helper::{HelperSource, HybridHelper};
 use crate::blocks::devices::{HybridHandle, HybridOptions, HybridReport};
 use crate::blocks::drive::{Drive, Streaming};
 use crate::blocks::figures::{SharedFigures, StreamFigures};
@@ -15,20 +15,20 @@ use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::text::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores::{every_core, pools};
+use crate::weights::{WeightSource, WeightsError, dense_reads, may_rearrange};
 use motley_ggml::{
     Context, ContextOptions, Grammar, GrammarError, LayerGpu, LoadError, Model, ModelOptions,
-    Pools, ReadCounts, Runtime, VirtualFile, Weights,
+    Pools, ReadCounts, Runtime,
 };
-use motley_model::gguf::{GgmlType, LayoutError};
-use motley_model::{ModelError, ModelFiles, ModelSpec, Role, Sizes, TensorPart, ValueError};
+use motley_model::{ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError};
 use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
 use motley_sched::spans::Spans;
 use motley_sched::{Named, SchedulerSetup};
+use motley_store::MappedFiles;
 use motley_trace::run::RUN_VERSION;
 use motley_trace::{RunRecord, SharedRecord, StreamingRecord};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,12 +89,12 @@ pub enum EngineError {
     /// Its header has values llama.cpp does not survive.
     #[error("{}: {source}", path.display())]
     Values { path: PathBuf, source: ValueError },
-    /// The files cannot be presented as one.
-    #[error("{}: {source}", path.display())]
-    Layout { path: PathBuf, source: LayoutError },
-    /// A file that was there a moment ago cannot be opened.
-    #[error("{}: {source}", path.display())]
-    Open { path: PathBuf, source: std::io::Error },
+    /// Weights cannot be had from its files.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// Somebody wrote to it since its header was read.
+    #[error("{}: changed while it was loaded; load it again", path.display())]
+    Changed { path: PathBuf },
     /// llama.cpp refused.
     #[error("{}: {source}", path.display())]
     Load { path: PathBuf, source: LoadError },
@@ -106,7 +106,9 @@ pub enum EngineError {
 /// A loaded model.
 pub struct Engine {
     spec: Arc<ModelSpec>,
-    paths: Vec<PathBuf>,
+    files: Vec<OpenedFile>,
+    /// The files mapped, when weights are computed where they lie.
+    bytes: Option<MappedFiles>,
     model: Arc<Model>,
     pools: Pools,
     threads: ThreadSets,
@@ -138,18 +140,25 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let path = &files.paths[0].clone();
         files.check_values().map_err(|source| EngineError::Values { path: path.into(), source })?;
-        let (weights, dense_reads) = weights(path, &spec, &files, options.loading)?;
+        let spec = Arc::new(spec);
         let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
-        let EngineOptions { gpu_layers, gpu_experts, .. } = *options;
+        let EngineOptions { loading, gpu_layers, gpu_experts, .. } = *options;
+        let source = WeightSource { runtime, loading, repack, gpu_layers, gpu_experts };
+        let (weights, bytes) = source.weights(&spec, &files)?;
+        let dense_reads = dense_reads(&weights);
         let gpus = options.gpus.clone();
         let model_options = ModelOptions { repack, gpus, gpu_layers, gpu_experts };
         let model = Model::load(runtime, weights, &model_options, on_progress)
             .map_err(|source| EngineError::Load { path: path.into(), source })?;
+        if let Some(changed) = files.opened.iter().find(|file| !file.is_unchanged()) {
+            return Err(EngineError::Changed { path: changed.path().into() });
+        }
         let threads = options.threads.clone();
         let pools = pools(&threads).ok_or(EngineError::Threads(threads.prefill.threads))?;
         let mut engine = Self {
-            spec: Arc::new(spec),
-            paths: files.paths,
+            spec,
+            files: files.opened,
+            bytes,
             model: Arc::new(model),
             pools,
             threads,
@@ -167,14 +176,14 @@ impl Engine {
 
     /// Gives the sessions a device beside the CPU.
     fn share(&mut self, options: Option<HybridOptions>) {
-        let Some(mut options) = options else { return };
+        let Some((mut options, bytes)) = options.zip(self.bytes.clone()) else { return };
         options.records |= self.options.records;
         let handle = HybridHandle::default();
         self.hybrid = Some(handle.clone());
-        let (spec, paths) = (Arc::clone(&self.spec), self.paths.clone());
+        let source =
+            HelperSource { spec: Arc::clone(&self.spec), files: self.files.clone(), bytes };
         self.helper = Some(Arc::new(move || {
-            let (spec, paths) = (Arc::clone(&spec), paths.clone());
-            Box::new(HybridHelper::new(spec, paths, options.clone(), handle.clone()))
+            Box::new(HybridHelper::new(source.clone(), options.clone(), handle.clone()))
         }));
     }
 
@@ -324,8 +333,8 @@ impl Engine {
 
     /// The model's shape and its files.
     #[cfg(feature = "npu")]
-    pub(crate) fn files(&self) -> (Arc<ModelSpec>, Vec<PathBuf>) {
-        (Arc::clone(&self.spec), self.paths.clone())
+    pub(crate) fn files(&self) -> (Arc<ModelSpec>, Vec<OpenedFile>) {
+        (Arc::clone(&self.spec), self.files.clone())
     }
 
     /// Model and pools, for a context of the caller's own.
@@ -350,7 +359,7 @@ impl Engine {
 
     fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
         let slots = self.slots(shape)?;
-        let streaming = streaming(&self.spec, &self.paths, slots, &self.options.streaming)?;
+        let streaming = streaming(&self.spec, &self.files, slots, &self.options.streaming)?;
         Ok(Streaming { timeline: self.timeline.clone(), ..streaming })
     }
 
@@ -407,39 +416,4 @@ fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> Streaming
         guesses_in_flight: limits.guesses_in_flight,
         predicted: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
     }
-}
-
-fn weights(
-    path: &Path,
-    spec: &ModelSpec,
-    files: &ModelFiles,
-    loading: Loading,
-) -> Result<(Weights, Option<Arc<ReadCounts>>), EngineError> {
-    if loading == Loading::Mapped {
-        return Ok((Weights::Mapped(files.paths[0].clone()), None));
-    }
-    let layout =
-        files.layout().map_err(|source| EngineError::Layout { path: path.into(), source })?;
-    let opened = files.paths.iter().map(|path| {
-        File::open(path).map_err(|source| EngineError::Open { path: path.clone(), source })
-    });
-    let skipped = spec.tensors.iter().map(|tensor| left_on_disk(tensor.role)).collect();
-    let file = VirtualFile::new(layout, opened.collect::<Result<_, _>>()?, skipped);
-    let counts = file.counts();
-    Ok((Weights::Reserved(file), Some(counts)))
-}
-
-/// Expert matrices are read on demand; predictor layers are not run at all.
-fn left_on_disk(role: Role) -> bool {
-    matches!(role, Role::Routed { part: TensorPart::Weight, .. } | Role::Predictor { .. })
-}
-
-/// llama.cpp's AMX buffers take the two absorbed projections of latent attention
-/// (`attn_k_b`, `attn_v_b`) and then find no way to multiply with them: the process
-/// would be ended by an assertion (ggml-backend.cpp). Such models stay as they are.
-fn may_rearrange(spec: &ModelSpec) -> bool {
-    let amx = motley_ggml::cpu::built_features().iter().any(|name| name == "AMX_INT8");
-    let absorbed = |name: &str| name.ends_with("_k_b.weight") || name.ends_with("_v_b.weight");
-    let plain = |ty| matches!(ty, GgmlType::F32 | GgmlType::BF16);
-    !amx || spec.tensors.iter().all(|tensor| !absorbed(&tensor.name) || plain(tensor.ty))
 }

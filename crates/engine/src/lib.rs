@@ -2,7 +2,7 @@
 //! [`Engine`] is a loaded model, a [`Session`] is one timeline on it.
 //!
 //! Modules, in reading order:
-//! * [`engine`]: loading, vocabulary, sessions.
+//! * [`engine`]: loading, vocabulary, sessions; [`weights`]: where weights come from.
 //! * [`execute`]: a decision as the engine's options.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * `chunk`: how long the chunks of a prompt are.
@@ -25,6 +25,7 @@ pub mod execute;
 pub mod session;
 pub mod text;
 pub mod threads;
+pub mod weights;
 
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
 pub use blocks::devices::{DeviceRoom, HybridFigures, HybridHandle, HybridOptions, HybridReport};

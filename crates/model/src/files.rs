@@ -1,12 +1,12 @@
 //! Opens the files of a model: one GGUF, or every shard of a split one. Reads headers only.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::gguf::{
     GgufHeader, GgufLimits, LayoutError, MetaValue, ReadError, VirtualLayout, rewrite_header,
 };
+use crate::opened::OpenedFile;
 use crate::values::{self, ValueError};
 
 /// Most shards of one model; their number has five digits in the names, and real ones a few dozen.
@@ -88,9 +88,11 @@ pub enum OpenError {
 }
 
 /// A model's files in order, headers validated.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct ModelFiles {
     pub paths: Vec<PathBuf>,
+    /// The files the headers were read from, open; as many as paths.
+    pub opened: Vec<OpenedFile>,
     /// Header of every file; as many as paths, at least one.
     pub headers: Vec<GgufHeader>,
 }
@@ -98,10 +100,11 @@ pub struct ModelFiles {
 impl ModelFiles {
     /// Opens `path`, and when it is any shard of a split model, all the others beside it.
     pub fn open(path: &Path, limits: &GgufLimits) -> Result<Self, OpenError> {
-        let header = read_header(path, limits)?;
+        let (opened, header) = read_header(path, limits)?;
         let split = Split::of(&header);
         if split.count <= 1 {
-            return Ok(Self { paths: vec![path.to_owned()], headers: vec![header] });
+            let paths = vec![path.to_owned()];
+            return Ok(Self { paths, opened: vec![opened], headers: vec![header] });
         }
         if split.count > MAX_SHARDS {
             return Err(OpenError::TooManyShards { path: path.to_owned(), count: split.count });
@@ -153,7 +156,7 @@ fn number(header: &GgufHeader, key: &str) -> Option<u64> {
     header.metadata.get(key).and_then(MetaValue::as_u64)
 }
 
-fn read_header(path: &Path, limits: &GgufLimits) -> Result<GgufHeader, OpenError> {
+fn read_header(path: &Path, limits: &GgufLimits) -> Result<(OpenedFile, GgufHeader), OpenError> {
     let io_error = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => OpenError::NotFound { path: path.to_owned() },
         io::ErrorKind::IsADirectory => OpenError::Directory { path: path.to_owned() },
@@ -162,9 +165,10 @@ fn read_header(path: &Path, limits: &GgufLimits) -> Result<GgufHeader, OpenError
     if path.is_dir() {
         return Err(OpenError::Directory { path: path.to_owned() });
     }
-    let file = File::open(path).map_err(io_error)?;
-    GgufHeader::read(file, limits)
-        .map_err(|source| OpenError::Header { path: path.to_owned(), source })
+    let opened = OpenedFile::open(path).map_err(io_error)?;
+    let header = GgufHeader::read(opened.file(), limits)
+        .map_err(|source| OpenError::Header { path: path.to_owned(), source })?;
+    Ok((opened, header))
 }
 
 fn open_shards(path: &Path, split: Split, limits: &GgufLimits) -> Result<ModelFiles, OpenError> {
@@ -173,10 +177,10 @@ fn open_shards(path: &Path, split: Split, limits: &GgufLimits) -> Result<ModelFi
         number: split.number,
         count: split.count,
     })?;
-    let mut files = ModelFiles { paths: Vec::new(), headers: Vec::new() };
+    let mut files = ModelFiles { paths: Vec::new(), opened: Vec::new(), headers: Vec::new() };
     for number in 0..split.count {
         let shard = path.with_file_name(shard_name(&prefix, number, split.count));
-        let header = read_header(&shard, limits).map_err(|error| match error {
+        let (opened, header) = read_header(&shard, limits).map_err(|error| match error {
             OpenError::NotFound { path } => {
                 OpenError::ShardMissing { path, number, count: split.count }
             }
@@ -184,6 +188,7 @@ fn open_shards(path: &Path, split: Split, limits: &GgufLimits) -> Result<ModelFi
         })?;
         check_shard(&shard, &header, Split { number, count: split.count })?;
         files.paths.push(shard);
+        files.opened.push(opened);
         files.headers.push(header);
     }
     Ok(files)

@@ -7,7 +7,7 @@
 //!
 //! * [`gguf`]: the container format: types, reader with limits, writer, virtual layout.
 //! * `error`: why a model could not be opened.
-//! * `files`: the files of a model, split ones too.
+//! * `opened`: a file, opened once and watched; `files`: the files of a model, split ones too.
 //! * `role`: what each tensor is for, by its name.
 //! * `hparams`: the shape, from metadata.
 //! * `router`: how experts are chosen (W1).
@@ -26,6 +26,7 @@ mod error;
 mod experts;
 mod files;
 mod hparams;
+mod opened;
 mod role;
 mod router;
 mod sizes;
@@ -38,6 +39,7 @@ pub use error::{ModelError, SpecError};
 pub use experts::{ExpertTensor, FileRange, LayerExperts};
 pub use files::{MAX_SHARDS, ModelFiles, OpenError};
 pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
+pub use opened::OpenedFile;
 pub use role::{Matrix, Role, TensorPart};
 pub use router::{Gating, Groups, Router};
 pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};

@@ -5,7 +5,7 @@
 //! * `memory`: anonymous mappings.
 //! * [`arena`]: slots of one shape; leases as types.
 //! * [`expert`]: the slots of one expert, held together.
-//! * [`mapped`]: experts through a mapping of the files, for copies to a device.
+//! * [`mapped`]: the files mapped, for weights computed where they lie and copies to a device.
 //! * [`counters`]: figures of the disk.
 //! * [`read`]: requests in, filled slots out; io_uring or a pool of threads.
 
@@ -21,7 +21,7 @@ pub mod read;
 pub use arena::{Arena, ArenaError, ArenaSpec, Filled, MAX_SLOTS, SlotLease};
 pub use counters::Counters;
 pub use expert::{ExpertLease, ExpertSlot, FilledExpert};
-pub use mapped::{MapError, MappedExperts};
+pub use mapped::{MapError, MappedExperts, MappedFiles};
 pub use memory::HugePages;
 pub use read::{
     Alignment, Backend, Choice, ChooseError, Completion, Disk, ExpertRead, FaultPlan, FileFacts,

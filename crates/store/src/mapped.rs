@@ -1,26 +1,60 @@
-//! Expert bytes through a read-only mapping of the model's files: for copies to a device whose
-//! source llama.cpp has mapped as well, so that both share the page cache. Reads nothing by
-//! itself; pages come when they are touched.
+//! A model's files in a read-only mapping, for weights that are computed where they lie and for
+//! copies to a device. Reads nothing by itself; pages come when they are touched.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-use motley_model::{FileRange, LayerExperts, Matrix, ModelSpec, TensorPart};
+use motley_model::{FileRange, LayerExperts, Matrix, ModelSpec, OpenedFile, TensorPart};
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Why a model's files could not be mapped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapError {
-    /// A file cannot be opened or mapped.
-    #[error("{}: cannot be mapped for reading experts", path.display())]
+    /// A file cannot be mapped.
+    #[error("{}: cannot be mapped", path.display())]
     Map { path: PathBuf, source: io::Error },
     /// An expert lies beyond the end of its file, or in a file that was not given.
     #[error("layer {layer}: experts lie outside the {files} given files; is one cut short?")]
     Outside { layer: u32, files: usize },
+}
+
+/// A model's files, each mapped whole. Clones are the same mapping.
+#[derive(Debug, Clone)]
+pub struct MappedFiles(Arc<Vec<MappedFile>>);
+
+impl MappedFiles {
+    /// Maps `files`, in the model's order.
+    pub fn map(files: &[OpenedFile]) -> Result<Self, MapError> {
+        let map = |file: &OpenedFile| {
+            let failed = |source| MapError::Map { path: file.path().into(), source };
+            MappedFile::map(file.clone()).map_err(failed)
+        };
+        Ok(Self(Arc::new(files.iter().map(map).collect::<Result<_, _>>()?)))
+    }
+
+    /// The bytes of a range; `None` when it is not all inside its file.
+    pub fn get(&self, range: FileRange) -> Option<&[u8]> {
+        self.0.get(range.file)?.get(range)
+    }
+
+    /// All of each file: its place in memory, for whoever watches over it.
+    pub fn whole(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(MappedFile::whole)
+    }
+
+    /// The first file that was written to or cut since it was opened.
+    pub fn changed(&self) -> Option<&Path> {
+        let changed = self.0.iter().find(|mapped| !mapped.file.is_unchanged());
+        changed.map(|mapped| mapped.file.path())
+    }
+
+    /// The path of file `index`, for messages.
+    pub fn path(&self, index: usize) -> Option<&Path> {
+        self.0.get(index).map(|mapped| mapped.file.path())
+    }
 }
 
 /// The routed experts of a model, as they lie in its files. Clones are the same mapping.
@@ -30,23 +64,16 @@ pub struct MappedExperts(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     layers: Vec<Option<LayerExperts>>,
-    files: Vec<MappedFile>,
+    files: MappedFiles,
 }
 
 impl MappedExperts {
-    /// Maps the files of `spec`, in the model's order.
-    pub fn open<P: AsRef<Path>>(spec: &ModelSpec, paths: &[P]) -> Result<Self, MapError> {
-        let mapped = |path: &P| {
-            let path = path.as_ref();
-            MappedFile::open(path).map_err(|source| MapError::Map { path: path.into(), source })
-        };
-        let files = paths.iter().map(mapped).collect::<Result<Vec<_>, _>>()?;
+    /// The experts of `spec` in its mapped files.
+    pub fn new(spec: &ModelSpec, files: MappedFiles) -> Result<Self, MapError> {
         for layer in spec.layers.iter().flatten() {
             let last = layer.experts.saturating_sub(1);
-            let inside =
-                |range: FileRange| files.get(range.file).is_some_and(|f| f.get(range).is_some());
-            if !layer.ranges(last).all(|(_, range)| inside(range)) {
-                return Err(MapError::Outside { layer: layer.layer, files: files.len() });
+            if !layer.ranges(last).all(|(_, range)| files.get(range).is_some()) {
+                return Err(MapError::Outside { layer: layer.layer, files: files.0.len() });
             }
         }
         Ok(Self(Arc::new(Inner { layers: spec.layers.clone(), files })))
@@ -61,7 +88,7 @@ impl MappedExperts {
         let layer = self.0.layers.get(layer as usize).and_then(Option::as_ref);
         layer.into_iter().flat_map(move |layer| layer.ranges(expert)).filter_map(
             |(tensor, range)| {
-                let bytes = self.0.files.get(range.file)?.get(range)?;
+                let bytes = self.0.files.get(range)?;
                 Some((tensor.matrix, tensor.part, bytes))
             },
         )
@@ -73,6 +100,7 @@ impl MappedExperts {
 struct MappedFile {
     base: NonNull<u8>,
     len_bytes: usize,
+    file: OpenedFile,
 }
 
 // SAFETY: the mapping is read-only memory of the process; any thread may read it.
@@ -81,30 +109,31 @@ unsafe impl Send for MappedFile {}
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let len_bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    fn map(file: OpenedFile) -> io::Result<Self> {
+        let len_bytes = usize::try_from(file.len_bytes()).map_err(io::Error::other)?;
         if len_bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: a new mapping at an address the kernel picks aliases nothing. Who cuts the
-        // file short while it is in use ends the process, as with llama.cpp's own mapping.
+        // SAFETY: a new mapping at an address the kernel picks aliases nothing. Who cuts the file
+        // short while it is in use makes reading it a signal, which `ggml` catches for mappings
+        // that are given to it.
         let base = unsafe {
             let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
-            rustix::mm::mmap(null_mut(), len_bytes, read, shared, &file, 0)?
+            rustix::mm::mmap(null_mut(), len_bytes, read, shared, file.file(), 0)?
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len_bytes })
+        Ok(Self { base, len_bytes, file })
+    }
+
+    fn whole(&self) -> &[u8] {
+        // SAFETY: the mapping lives as long as `self`; nobody writes through it.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len_bytes) }
     }
 
     fn get(&self, range: FileRange) -> Option<&[u8]> {
         let start = usize::try_from(range.offset).ok()?;
         let len_bytes = usize::try_from(range.len_bytes).ok()?;
-        if start.checked_add(len_bytes)? > self.len_bytes {
-            return None;
-        }
-        // SAFETY: inside the mapping, which lives as long as `self`; nobody writes through it.
-        Some(unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), len_bytes) })
+        self.whole().get(start..).and_then(|rest| rest.get(..len_bytes))
     }
 }
 
@@ -131,7 +160,7 @@ mod tests {
     fn ranges_are_the_files_own_bytes() {
         let bytes: Vec<u8> = (0..=255).collect();
         let file = file_of(&bytes);
-        let mapped = MappedFile::open(file.path()).unwrap();
+        let mapped = MappedFile::map(OpenedFile::open(file.path()).unwrap()).unwrap();
         let range = |offset, len_bytes| FileRange { file: 0, offset, len_bytes };
         assert_eq!(mapped.get(range(10, 5)), Some(&bytes[10..15]));
         assert_eq!(mapped.get(range(0, 256)), Some(&bytes[..]));
@@ -142,7 +171,7 @@ mod tests {
     #[test]
     fn an_empty_file_is_refused() {
         let file = file_of(&[]);
-        let error = MappedFile::open(file.path()).unwrap_err();
+        let error = MappedFile::map(OpenedFile::open(file.path()).unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -330,7 +330,7 @@ mod tests {
         let file = std::io::Cursor::new(writer.finish().unwrap());
         let headers = vec![GgufHeader::read(file, &GgufLimits::default()).unwrap()];
         let spec = ModelSpec::from_headers(&headers).unwrap();
-        let files = ModelFiles { paths: vec!["small.gguf".into()], headers };
+        let files = ModelFiles { paths: vec!["small.gguf".into()], opened: Vec::new(), headers };
         let memory = Memory::of(&spec, 4096);
         render(&Summary::new(&spec, &files), memory, Path::new("small.gguf"), width)
     }

@@ -4,7 +4,7 @@
 use crate::blocks::gates::GatesError;
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::resident::ResidentExperts;
-use motley_model::{LayerExperts, Matrix, ModelSpec, TensorPart};
+use motley_model::{LayerExperts, Matrix, ModelSpec, OpenedFile, TensorPart};
 use motley_store::{
     Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, Disk, ExpertLease, ExpertRead,
     FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadError, ReadSpeed,
@@ -12,7 +12,6 @@ use motley_store::{
 };
 use motley_trace::ExpertKey;
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,13 +63,13 @@ impl Experts {
     /// Room for `slots` experts; the disk is measured for a moment.
     pub(crate) fn open(
         spec: &ModelSpec,
-        paths: &[PathBuf],
+        opened: &[OpenedFile],
         slots: u32,
         options: &StreamingOptions,
     ) -> Result<Self, ExpertsError> {
         let direct = options.direct_reads;
         let mode = if direct { FileMode::DirectIfPossible } else { FileMode::Buffered };
-        let files = Arc::new(Files::open(paths, mode)?);
+        let files = Arc::new(Files::of(opened, mode)?);
         let layers = weights_only(spec);
         let mut arenas = BTreeMap::new();
         for (matrix, bytes) in matrix_bytes(&layers) {

@@ -4,11 +4,10 @@
 
 use motley_ggml::Rows;
 use motley_model::gguf::GgmlType;
-use motley_model::{Gating, Groups, ModelSpec, Role, SpecTensor};
-use std::fs::File;
+use motley_model::{Gating, Groups, ModelSpec, OpenedFile, Role, SpecTensor};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Why router matrices could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -39,17 +38,17 @@ pub(crate) struct Gates {
 
 impl Gates {
     /// Reads the routers of `spec` from its files.
-    pub(crate) fn read(spec: &ModelSpec, paths: &[PathBuf]) -> Result<Self, GatesError> {
+    pub(crate) fn read(spec: &ModelSpec, files: &[OpenedFile]) -> Result<Self, GatesError> {
         let mut gates = Self::empty(spec);
         for (layer, tensor) in routers(spec) {
-            let matrix = read_f32(tensor, &paths[tensor.range.file])?;
+            let matrix = read_f32(tensor, &files[tensor.range.file])?;
             if matrix.len() != gates.experts * gates.width {
                 continue;
             }
             gates.first_row[layer as usize] = Some(gates.weights.len() / gates.width);
             gates.weights.extend(matrix);
-            gates.logit_bias.extend(gates.bias(spec, paths, layer, "ffn_gate_inp.bias")?);
-            gates.selection_bias.extend(gates.bias(spec, paths, layer, "exp_probs_b.bias")?);
+            gates.logit_bias.extend(gates.bias(spec, files, layer, "ffn_gate_inp.bias")?);
+            gates.selection_bias.extend(gates.bias(spec, files, layer, "exp_probs_b.bias")?);
         }
         Ok(gates)
     }
@@ -72,7 +71,7 @@ impl Gates {
     fn bias(
         &self,
         spec: &ModelSpec,
-        paths: &[PathBuf],
+        files: &[OpenedFile],
         layer: u32,
         ending: &str,
     ) -> Result<Vec<f32>, GatesError> {
@@ -80,7 +79,7 @@ impl Gates {
             tensor.role == Role::Router { layer } && tensor.name.ends_with(ending)
         };
         let bias = match spec.tensors.iter().find(named).filter(|t| t.ty == GgmlType::F32) {
-            Some(tensor) => read_f32(tensor, &paths[tensor.range.file])?,
+            Some(tensor) => read_f32(tensor, &files[tensor.range.file])?,
             None => Vec::new(),
         };
         Ok(if bias.len() == self.experts { bias } else { vec![0.0; self.experts] })
@@ -171,12 +170,12 @@ fn routers(spec: &ModelSpec) -> impl Iterator<Item = (u32, &SpecTensor)> {
     })
 }
 
-fn read_f32(tensor: &SpecTensor, path: &Path) -> Result<Vec<f32>, GatesError> {
-    let failed = |source| GatesError { path: path.to_owned(), tensor: tensor.name.clone(), source };
+fn read_f32(tensor: &SpecTensor, file: &OpenedFile) -> Result<Vec<f32>, GatesError> {
+    let failed =
+        |source| GatesError { path: file.path().into(), tensor: tensor.name.clone(), source };
     let mut bytes = vec![0; tensor.range.len_bytes as usize];
-    let file = File::open(path).map_err(failed)?;
-    file.read_exact_at(&mut bytes, tensor.range.offset).map_err(failed)?;
-    motley_store::forget_cached(&file);
+    file.file().read_exact_at(&mut bytes, tensor.range.offset).map_err(failed)?;
+    motley_store::forget_cached(file.file());
     let floats = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     Ok(floats.collect())
 }

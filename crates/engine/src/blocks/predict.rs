@@ -255,7 +255,8 @@ mod tests {
         };
         let engine = Engine::load(runtime, &path, &options, &mut |_| true).expect("it loads");
         let rows = Arc::new(Mutex::new((0, 0)));
-        let gates = Gates::read(engine.spec(), &[path]).expect("the routers are there");
+        let file = motley_model::OpenedFile::open(&path).expect("it was opened before");
+        let gates = Gates::read(engine.spec(), &[file]).expect("the routers are there");
         let compare = Compare { gates, logits: Vec::new(), rows: Arc::clone(&rows) };
         let shape = ContextOptions {
             context_tokens: 256,

@@ -10,27 +10,26 @@ use crate::blocks::predict::{Predictor, Wants};
 use crate::blocks::pressure::PressureWatch;
 use crate::clock::now;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
-use motley_model::{ModelSpec, Sizes};
+use motley_model::{ModelSpec, OpenedFile, Sizes};
 use motley_sched::{Costs, SchedulerSetup};
 use motley_trace::{TraceHeader, record::FORMAT_VERSION};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Builds the streaming part of a session with room for `slots` experts.
 pub(crate) fn streaming(
     spec: &ModelSpec,
-    paths: &[PathBuf],
+    files: &[OpenedFile],
     slots: u32,
     options: &StreamingOptions,
 ) -> Result<Streaming, ExpertsError> {
-    let experts = Experts::open(spec, paths, slots, options)?;
+    let experts = Experts::open(spec, files, slots, options)?;
     let header = trace_header(spec);
     // The simulator builds the same from the same rules.
     let costs = costs(spec, experts.disk().mb_per_s);
     let setup = SchedulerSetup::beyond_ram(options.rules, slots, costs);
     let wants = Wants::of(&options.rules);
     let predictor = match wants.any() {
-        true => Some(Predictor::new(Gates::read(spec, paths)?, wants)),
+        true => Some(Predictor::new(Gates::read(spec, files)?, wants)),
         false => None,
     };
     let scheduler = setup.scheduler(&header);

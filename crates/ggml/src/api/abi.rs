@@ -42,7 +42,7 @@ pub(crate) struct BufferType {
 pub(crate) struct BufferInterface {
     pub(crate) free_buffer: Option<unsafe extern "C" fn(*mut Buffer)>,
     pub(crate) get_base: Option<unsafe extern "C" fn(*mut Buffer) -> *mut c_void>,
-    pub(crate) init_tensor: Unused,
+    pub(crate) init_tensor: Option<InitTensor>,
     pub(crate) memset_tensor: Option<MemsetTensor>,
     pub(crate) set_tensor: Option<SetTensor>,
     pub(crate) get_tensor: Option<GetTensor>,
@@ -53,6 +53,9 @@ pub(crate) struct BufferInterface {
     pub(crate) reset: Unused,
 }
 
+/// `enum ggml_status init_tensor(buffer, tensor)`.
+pub(crate) type InitTensor =
+    unsafe extern "C" fn(*mut Buffer, *mut types::ggml_tensor) -> types::ggml_status;
 /// `memset_tensor(buffer, tensor, value, offset, size)`.
 pub(crate) type MemsetTensor =
     unsafe extern "C" fn(*mut Buffer, *mut types::ggml_tensor, u8, usize, usize);
@@ -216,6 +219,10 @@ mod tests {
         (
             "offsetof(struct ggml_backend_buffer_type_i, is_host)",
             offset_of!(BufferTypeInterface, is_host),
+        ),
+        (
+            "offsetof(struct ggml_backend_buffer_i, init_tensor)",
+            offset_of!(BufferInterface, init_tensor),
         ),
         (
             "offsetof(struct ggml_backend_buffer_i, set_tensor)",

@@ -121,6 +121,7 @@ functions! {
         ne2: i64,
     ) -> *mut ggml_tensor;
     fn ggml_set_name(tensor: *mut ggml_tensor, name: *const c_char) -> *mut ggml_tensor;
+    fn ggml_nbytes(tensor: *const ggml_tensor) -> usize;
     fn ggml_get_type_traits(ty: ggml_type) -> *const ggml_type_traits;
     fn ggml_backend_alloc_ctx_tensors_from_buft(
         context: *mut ggml_context,

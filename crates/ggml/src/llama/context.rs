@@ -12,6 +12,7 @@ use crate::seam::executor::{BlockError, BlockExecutor};
 use crate::seam::link::{BackendLink, SeamCounts};
 use llama_cpp_sys_2 as sys;
 use std::ffi::c_void;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -98,6 +99,10 @@ pub enum DecodeError {
     /// llama.cpp's own error code.
     #[error("llama.cpp failed to decode (code {0})")]
     Engine(i32),
+    /// A file with weights in use was written to or cut: nothing computed with it is an answer,
+    /// now or later.
+    #[error("{}: changed while in use; restart to load it again", path.display())]
+    ModelChanged { path: PathBuf },
     /// llama.cpp threw an exception, now or in a change of the cache before.
     #[error(transparent)]
     Thrown(#[from] Thrown),
@@ -150,6 +155,7 @@ impl Context {
         if let Some(thrown) = &self.thrown {
             return Err(thrown.clone().into());
         }
+        self.check_files()?;
         self.attach(choice);
         let pool = self.pools.get(choice);
         self.link.pool.set(pool);
@@ -161,6 +167,8 @@ impl Context {
         // SAFETY: the batch's arrays are live; the context is ours alone, and so are its pools.
         let code = unsafe { shim::decode(self.raw.as_ptr(), batch.raw()) };
         let error = self.link.take_error();
+        // Before the outcome: a page that was missing ends in zeros and not in an error.
+        self.check_files()?;
         Err(match (code?, error) {
             (0, None) => return Ok(()),
             (_, Some(error)) => DecodeError::Executor(error),
@@ -168,6 +176,11 @@ impl Context {
             (2, None) => DecodeError::Cancelled,
             (code, None) => DecodeError::Engine(code),
         })
+    }
+
+    fn check_files(&self) -> Result<(), DecodeError> {
+        let changed = |path: &Path| DecodeError::ModelChanged { path: path.to_owned() };
+        self.model.changed().map(changed).map_or(Ok(()), Err)
     }
 
     /// Computes on other pools from the next batch on; the KV cache stays (A5).

@@ -3,7 +3,7 @@
 //!
 //! Modules, in reading order:
 //! * `runtime`: starting it, once per process; `log`: its log; `shim`: where its exceptions end.
-//! * `model`: loading; `vfile`: the virtual file it loads from.
+//! * `model`: loading; `weights`: from where; `vfile`: the virtual file it loads from.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
 //! * `sampler`, `grammar`: how tokens are chosen.
@@ -18,12 +18,14 @@ mod runtime;
 mod sampler;
 mod shim;
 mod vfile;
+mod weights;
 
 pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
 pub use grammar::{Grammar, GrammarError, schema_grammar};
-pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions, Weights};
+pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
 pub use runtime::SeamConflict;
 pub use sampler::{Sampler, SamplerStage};
 pub use shim::Thrown;
 pub use vfile::{ReadCounts, VirtualFile};
+pub use weights::{MappedWeights, Stays, Weights};

@@ -4,31 +4,14 @@
 use super::log;
 use super::shim::{self, Thrown};
 use super::vfile::{CStream, VirtualFile};
+use super::weights::Weights;
 use crate::gpu::device::GpuDevice;
-use crate::seam::device;
+use crate::seam::mapped::MappedMemory;
 use crate::seam::runtime::Runtime;
 use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-
-/// Names of the stacked expert matrices, as llama.cpp's regular expressions have it.
-const ROUTED_MATRICES: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.weight$";
-/// Everything the operations of a block read: a bias on a GPU would draw its `ADD_ID` there and
-/// cut the block.
-const ROUTED_EXPERTS: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.";
-
-/// Where the bytes come from.
-#[derive(Debug)]
-pub enum Weights {
-    /// llama.cpp maps the file itself (and its other parts, when split).
-    Mapped(PathBuf),
-    /// llama.cpp reads a virtual file into memory of its own.
-    Read(VirtualFile),
-    /// As `Read`, with the routed experts in reserved address space, unread: an
-    /// executor fills them. The virtual file should skip their bytes.
-    Reserved(VirtualFile),
-}
 
 /// How llama.cpp holds the weights, and on which devices.
 #[derive(Debug, Clone)]
@@ -68,6 +51,9 @@ pub enum LoadError {
     /// Experts can only be reserved when Motley's device is registered.
     #[error("experts can only be left on disk with the seam registered")]
     NoSeam,
+    /// The files could not be watched while they are mapped.
+    #[error("the system refuses a handler for faults in mapped files")]
+    Unwatched,
     /// llama.cpp refused; its own words.
     #[error("llama.cpp cannot load the model: {0}")]
     Engine(String),
@@ -95,6 +81,8 @@ pub type LoadProgress<'a> = &'a mut dyn FnMut(f32) -> bool;
 #[derive(Debug)]
 pub struct Model {
     raw: NonNull<sys::llama_model>,
+    /// Where its weights lie, when they stay in their files.
+    mapped: Option<MappedMemory>,
 }
 
 // SAFETY: llama.cpp models are immutable after loading.
@@ -122,14 +110,24 @@ impl Model {
         params.devices = gpus.as_mut_ptr();
         let parts = parts(&options.gpus);
         params.tensor_split = parts.as_ptr();
-        let overrides = expert_memory(&weights, options)?;
+        let mapped = weights.mapped().ok_or(LoadError::Unwatched)?;
+        let experts_in_memory = options.gpu_layers > 0 && !options.gpu_experts;
+        let overrides = weights.overrides(mapped.as_ref(), experts_in_memory);
+        let overrides = overrides.ok_or(LoadError::NoSeam)?;
         params.tensor_buft_overrides = overrides.as_ptr();
         let raw = load_raw(weights, params)?;
+        mapped.iter().for_each(MappedMemory::loaded);
         match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw }),
+            Some(raw) => Ok(Self { raw, mapped }),
             None if state.cancelled => Err(LoadError::Cancelled),
             None => Err(LoadError::Engine(log::take_errors())),
         }
+    }
+
+    /// The file that was written to or cut while weights are computed where they lie in it: what
+    /// has been computed since may be wrong.
+    pub(crate) fn changed(&self) -> Option<&Path> {
+        self.mapped.as_ref().and_then(MappedMemory::changed)
     }
 
     /// Text → tokens; `special` parses control tokens written out in the text,
@@ -229,29 +227,10 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // SAFETY: loaded once, freed once; contexts hold the model alive.
+        // SAFETY: loaded once, freed once, before the memory its weights are in; contexts hold the
+        // model alive.
         unsafe { sys::llama_model_free(self.raw()) }
     }
-}
-
-/// Which tensors of the experts go where; llama.cpp places the others. Ends with an empty one.
-fn expert_memory(
-    weights: &Weights,
-    options: &ModelOptions,
-) -> Result<Vec<sys::llama_model_tensor_buft_override>, LoadError> {
-    // The first that fits a tensor's name counts.
-    let mut overrides = Vec::new();
-    if matches!(weights, Weights::Reserved(_)) {
-        let reserved = device::reserved_buffer_type().ok_or(LoadError::NoSeam)?;
-        overrides.push(override_for(ROUTED_MATRICES.as_ptr(), reserved));
-    }
-    if options.gpu_layers > 0 && !options.gpu_experts {
-        // SAFETY: returns a static of ggml's.
-        let memory = unsafe { sys::ggml_backend_cpu_buffer_type() };
-        overrides.push(override_for(ROUTED_EXPERTS.as_ptr(), memory));
-    }
-    overrides.push(override_for(std::ptr::null(), std::ptr::null_mut()));
-    Ok(overrides)
 }
 
 fn load_raw(
@@ -260,11 +239,12 @@ fn load_raw(
 ) -> Result<*mut sys::llama_model, LoadError> {
     log::take_errors();
     match weights {
-        Weights::Mapped(path) => {
+        Weights::Bare(path) => {
             let path = c_path(&path)?;
             // SAFETY: the path and everything `params` points at outlive the call.
             Ok(unsafe { shim::model_load_from_file(&path, &params) }?)
         }
+        Weights::Mapped(weights) => load_stream(weights.into_file(), params),
         Weights::Read(file) | Weights::Reserved(file) => load_stream(file, params),
     }
 }
@@ -273,17 +253,12 @@ fn load_stream(
     file: VirtualFile,
     mut params: sys::llama_model_params,
 ) -> Result<*mut sys::llama_model, LoadError> {
+    // Neither way of mapping: a stream has no file beneath it that llama.cpp could map.
     params.load_mode = sys::LLAMA_LOAD_MODE_NONE;
+    params.lazy_mode = sys::LLAMA_LAZY_MODE_OFF;
     let stream = CStream::open(file).map_err(LoadError::Stream)?;
     // SAFETY: the stream is open for the whole call and not used afterwards.
     Ok(unsafe { shim::model_load_from_file_ptr(stream.raw(), &params) }?)
-}
-
-fn override_for(
-    pattern: *const std::ffi::c_char,
-    buft: sys::ggml_backend_buffer_type_t,
-) -> sys::llama_model_tensor_buft_override {
-    sys::llama_model_tensor_buft_override { pattern, buft }
 }
 
 fn c_path(path: &Path) -> Result<CString, LoadError> {

@@ -11,16 +11,19 @@
 //! * `device`: what is registered with ggml; `accelerator`: what its devices have in common.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device, met by
 //!   the loader only.
+//! * `mapped`: weights where they lie in mapped files; `bus`: pages that such a file has lost.
 //! * `runtime`: proof that all this is in place.
 
 mod accelerator;
 pub(crate) mod arena_weight;
 pub(crate) mod backend;
 pub(crate) mod block;
+mod bus;
 pub(crate) mod claim;
 pub(crate) mod device;
 pub(crate) mod executor;
 pub(crate) mod link;
+pub(crate) mod mapped;
 mod reserve;
 pub(crate) mod runtime;
 mod shelf;

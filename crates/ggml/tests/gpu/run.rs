@@ -11,7 +11,7 @@ use motley_ggml::{
 };
 use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
-use motley_store::MappedExperts;
+use motley_store::{MappedExperts, MappedFiles};
 use motley_testkit::synth::{Arch, Preset, Request};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -39,12 +39,13 @@ pub(crate) fn f32_model(arch: Arch) -> Option<TestModel> {
 fn model_of(request: Request) -> Option<TestModel> {
     let path = motley_testkit::fixtures::synthetic_of(&request)?;
     let (spec, files) = ModelSpec::open(&path).expect("it reads");
-    let mapped = MappedExperts::open(&spec, &files.paths).expect("it maps");
+    let bytes = MappedFiles::map(&files.opened).expect("it maps");
+    let mapped = MappedExperts::new(&spec, bytes).expect("it is whole");
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     // Plain weights: rearranged ones have other last bits than the bytes of the file.
     let options =
         ModelOptions { repack: false, gpus: Vec::new(), gpu_layers: 0, gpu_experts: false };
-    let model = Model::load(runtime, Weights::Mapped(path), &options, &mut |_| true);
+    let model = Model::load(runtime, Weights::Bare(path), &options, &mut |_| true);
     Some(TestModel { spec, mapped, model: Arc::new(model.expect("it loads")) })
 }
 

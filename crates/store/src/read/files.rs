@@ -3,9 +3,11 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use motley_model::OpenedFile;
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 
 use super::disk::{Alignment, Disk, FileFacts};
@@ -80,6 +82,22 @@ impl Files {
         Ok(Self { files: paths.iter().map(open).collect::<Result<_, _>>()? })
     }
 
+    /// As [`Files::open`], over files that are open already: no path decides what is read.
+    pub fn of(opened: &[OpenedFile], mode: FileMode) -> Result<Self, FilesError> {
+        let take = |file: &OpenedFile| {
+            let path = file.path();
+            let taken =
+                file.file().try_clone().and_then(|handle| ModelFile::over(path, handle, mode));
+            let source = match taken {
+                Ok(_) if !file.is_unchanged() => io::Error::other("it changed while in use"),
+                Ok(taken) => return Ok(taken),
+                Err(source) => source,
+            };
+            Err(FilesError::Open { path: path.to_owned(), source })
+        };
+        Ok(Self { files: opened.iter().map(take).collect::<Result<_, _>>()? })
+    }
+
     /// Whether every file is read past the page cache.
     pub fn all_direct(&self) -> bool {
         self.files.iter().all(|file| file.direct.is_some())
@@ -139,7 +157,10 @@ pub fn forget_cached(file: &File) {
 
 impl ModelFile {
     fn open(path: &Path, mode: FileMode) -> io::Result<Self> {
-        let buffered = File::open(path)?;
+        Self::over(path, File::open(path)?, mode)
+    }
+
+    fn over(path: &Path, buffered: File, mode: FileMode) -> io::Result<Self> {
         let identity = Identity::of(&buffered.metadata()?);
         // Experts lie where routing sends us: reading ahead would fetch bytes nobody asked for.
         let _ = rustix::fs::fadvise(&buffered, 0, None, Advice::Random);
@@ -170,8 +191,12 @@ impl DirectFile {
     fn open(path: &Path, buffered: &File) -> Option<Self> {
         let alignment = direct_alignment(buffered)?;
         let flags = OFlags::DIRECT.bits() as i32;
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-        let same = file.metadata().ok()?.ino() == buffered.metadata().ok()?.ino();
+        // The handle's own name on Linux: nobody can put another file there.
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", buffered.as_raw_fd()));
+        let open = |path: &Path| OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
+        let file = open(&handle).or_else(|| open(path))?;
+        let inode = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
+        let same = inode(&file)? == inode(buffered)?;
         let direct = Self { file, alignment };
         (same && direct.can_read()).then_some(direct)
     }

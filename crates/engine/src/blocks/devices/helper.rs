@@ -15,16 +15,16 @@ use crate::blocks::streaming::trace_header;
 use motley_ggml::gpu::GpuUnit;
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_machine::Regime;
-use motley_model::{ModelSpec, Sizes};
+use motley_model::{ModelSpec, OpenedFile, Sizes};
 use motley_sched::cache::Routed;
 use motley_sched::prefetch::Prediction;
 use motley_sched::regime::typical_hybrid;
 use motley_sched::shares::Shares;
 use motley_sched::spans::Spans;
 use motley_sched::{Costs, Phase, Routing, Rules, SchedulerSetup};
+use motley_store::MappedFiles;
 use motley_trace::ExpertKey;
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How devices share the experts of a model with the CPU.
@@ -114,10 +114,17 @@ impl HybridHandle {
     }
 }
 
+/// The model, and where the bytes of its experts are.
+#[derive(Clone)]
+pub(crate) struct HelperSource {
+    pub(crate) spec: Arc<ModelSpec>,
+    pub(crate) files: Vec<OpenedFile>,
+    pub(crate) bytes: MappedFiles,
+}
+
 /// The device in one session. Starts with the first block: then everything else is in memory.
 pub(crate) struct HybridHelper {
-    spec: Arc<ModelSpec>,
-    paths: Vec<PathBuf>,
+    source: HelperSource,
     options: HybridOptions,
     handle: HybridHandle,
     started: Option<Started>,
@@ -185,24 +192,19 @@ impl BlockHelper for HybridHelper {
 }
 
 impl HybridHelper {
-    pub(crate) fn new(
-        spec: Arc<ModelSpec>,
-        paths: Vec<PathBuf>,
-        options: HybridOptions,
-        handle: HybridHandle,
-    ) -> Self {
-        Self { spec, paths, options, handle, started: None, loads: Loads::default() }
+    pub(crate) fn new(source: HelperSource, options: HybridOptions, handle: HybridHandle) -> Self {
+        Self { source, options, handle, started: None, loads: Loads::default() }
     }
 
     fn start(&self) -> Result<Started, String> {
         let options = &self.options;
         // A session that has ended gives its memory back first.
         self.handle.lock().executor = None;
-        let (spec, most) = (&self.spec, options.experts_most);
+        let (spec, most) = (&self.source.spec, options.experts_most);
         let Devices { shares, fast, link, units } =
-            several::start(&options.devices, most, spec, &self.paths)?;
+            several::start(&options.devices, most, spec, self.source.bytes.clone())?;
         self.handle.lock().report.cache_slots = shares.capacity.total();
-        let (setup, header) = (self.setup(shares), trace_header(&self.spec));
+        let (setup, header) = (self.setup(shares), trace_header(spec));
         let executor = Arc::new(Executor::new(ExecutorParts {
             staging_slots: setup.limits.staging_slots,
             scheduler: setup.scheduler(&header),
@@ -223,13 +225,14 @@ impl HybridHelper {
         if !wants.any() {
             return Ok(None);
         }
-        let gates = Gates::read(&self.spec, &self.paths).map_err(|error| error.to_string())?;
+        let gates = Gates::read(&self.source.spec, &self.source.files);
+        let gates = gates.map_err(|error| error.to_string())?;
         Ok(Some(Predictor::new(gates, wants)))
     }
 
     fn setup(&self, shares: Shares) -> SchedulerSetup {
         let options = &self.options;
-        let typical = || typical_hybrid(Sizes::of(&self.spec).expert_bytes_max);
+        let typical = || typical_hybrid(Sizes::of(&self.source.spec).expert_bytes_max);
         let costs = options.costs.unwrap_or_else(typical);
         SchedulerSetup::beside_home(options.rules, shares, costs, options.most_used.clone())
     }

@@ -7,9 +7,8 @@ use motley_ggml::gpu::{GpuDevice, GpuOptions, GpuUnit, Refused, UnitError};
 use motley_model::{LayerExperts, ModelSpec};
 use motley_plan::headroom::{device_room, device_rows};
 use motley_sched::shares::{DeviceSlots, LayerSlots, Shares, devices_of_layers};
-use motley_store::MappedExperts;
+use motley_store::{MappedExperts, MappedFiles};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// A device and what it may give.
 #[derive(Debug, Clone)]
@@ -34,12 +33,12 @@ pub(super) fn start(
     rooms: &[DeviceRoom],
     experts_most: u32,
     spec: &ModelSpec,
-    paths: &[PathBuf],
+    bytes: MappedFiles,
 ) -> Result<Devices, String> {
     let units = units(rooms, spec)?;
     let shares = Shares::of(&units.slots(spec, experts_most));
     let held = Held::new(shares.capacity.total() + u32::from(shares.limits.staging_slots));
-    let bytes = MappedExperts::open(spec, paths).map_err(|error| error.to_string())?;
+    let bytes = MappedExperts::new(spec, bytes).map_err(|error| error.to_string())?;
     let fast = units.try_map(|unit| {
         let lane = unit.compute_lane()?;
         Ok(DeviceUnit { unit: unit.clone(), lane, held: held.clone() })

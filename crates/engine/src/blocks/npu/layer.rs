@@ -137,7 +137,7 @@ fn compile(
     let options = &shared.options;
     let recipe = Recipe { spec, config: &options.provider, limits: &options.limits };
     let experts = group.experts.iter();
-    let raw = experts.map(|&expert| read(layer, &shared.paths, u32::from(expert)));
+    let raw = experts.map(|&expert| read(layer, &shared.files, u32::from(expert)));
     let raw: Vec<_> = raw.collect::<Result<_, _>>()?;
     let given = || raw.iter().map(|raw| weights(raw, spec)).collect::<Result<Vec<_>, _>>();
     let Some(cache) = &shared.cache else {

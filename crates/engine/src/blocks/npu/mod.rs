@@ -90,7 +90,7 @@ impl Engine {
         if self.loading() == Loading::OnDemand {
             return Err(NpuError::OnDemand);
         }
-        let (spec, paths) = self.files();
+        let (spec, files) = self.files();
         check_profile(&spec, &options.profile)?;
         let runtime = Runtime::load(options.library.as_deref())?;
         let cache = match &options.cache {
@@ -101,9 +101,9 @@ impl Engine {
             None => None,
         };
         let prunes = options.overflow == NpuOverflow::Prune;
-        let gates = if prunes { Some(Gates::read(&spec, &paths)?) } else { None };
+        let gates = if prunes { Some(Gates::read(&spec, &files)?) } else { None };
         let figures = Mutex::default();
-        let shared = Arc::new(Shared { spec, paths, runtime, cache, gates, options, figures });
+        let shared = Arc::new(Shared { spec, files, runtime, cache, gates, options, figures });
         let made = Arc::clone(&shared);
         self.set_helper(Arc::new(move || Box::new(run::NpuHelper::new(Arc::clone(&made)))));
         Ok(NpuHandle(shared))

@@ -2,7 +2,7 @@
 
 use super::figures::NpuFigures;
 use crate::blocks::gates::Gates;
-use motley_model::ModelSpec;
+use motley_model::{ModelSpec, OpenedFile};
 use motley_npu::cache::MAX_CACHE_BYTES;
 use motley_npu::{GraphCache, GraphLimits, ProviderConfig, Runtime};
 use motley_plan::tiers::GroupCosts;
@@ -76,7 +76,7 @@ impl NpuOptions {
 /// What all sessions of an engine share.
 pub(super) struct Shared {
     pub(super) spec: Arc<ModelSpec>,
-    pub(super) paths: Vec<PathBuf>,
+    pub(super) files: Vec<OpenedFile>,
     pub(super) runtime: Runtime,
     pub(super) cache: Option<GraphCache>,
     /// Router matrices, for pruning only.

@@ -3,9 +3,8 @@
 
 use motley_ggml::{DequantError, dequantise};
 use motley_model::gguf::GgmlType;
-use motley_model::{ExpertTensor, LayerExperts, Matrix, TensorPart};
+use motley_model::{ExpertTensor, LayerExperts, Matrix, OpenedFile, TensorPart};
 use motley_npu::{Biases, ExpertShape, ExpertWeights, GraphError, GraphSpec, Precision};
-use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -32,7 +31,7 @@ pub(super) type RawExpert<'l> = Vec<(&'l ExpertTensor, Vec<u8>)>;
 /// Reads `expert` of `layer`.
 pub(super) fn read<'l>(
     layer: &'l LayerExperts,
-    paths: &[PathBuf],
+    files: &[OpenedFile],
     expert: u32,
 ) -> Result<RawExpert<'l>, LayerError> {
     let mut parts = Vec::new();
@@ -40,11 +39,10 @@ pub(super) fn read<'l>(
         if matches!(tensor.part, TensorPart::Scale | TensorPart::InputScale) {
             return Err(LayerError::Scales);
         }
-        let path = &paths[range.file];
-        let failed = |source| LayerError::Read { path: path.clone(), source };
+        let file = &files[range.file];
+        let failed = |source| LayerError::Read { path: file.path().into(), source };
         let mut bytes = vec![0; range.len_bytes as usize];
-        let file = File::open(path).map_err(failed)?;
-        file.read_exact_at(&mut bytes, range.offset).map_err(failed)?;
+        file.file().read_exact_at(&mut bytes, range.offset).map_err(failed)?;
         parts.push((tensor, bytes));
     }
     Ok(parts)

@@ -18,6 +18,8 @@ pub struct VirtualFile {
     skipped: Vec<bool>,
     position: u64,
     counts: Arc<ReadCounts>,
+    /// Whether the page cache drops the files afterwards.
+    forgets: bool,
 }
 
 /// What was read from the real files, and what was left out.
@@ -43,7 +45,14 @@ impl VirtualFile {
     /// `files` in the order the layout counts them; `skipped[tensor]` leaves a
     /// tensor's bytes unread (missing entries are read).
     pub fn new(layout: VirtualLayout, files: Vec<File>, skipped: Vec<bool>) -> Self {
-        Self { layout, files, skipped, position: 0, counts: Arc::default() }
+        Self { layout, files, skipped, position: 0, counts: Arc::default(), forgets: false }
+    }
+
+    /// Has the page cache drop the files in the end: what was read is in memory then, and a second
+    /// copy there would count against a budget (M3).
+    pub fn forgetting(mut self) -> Self {
+        self.forgets = true;
+        self
     }
 
     /// Counters that outlive the file.
@@ -104,16 +113,16 @@ impl VirtualFile {
     }
 }
 
-/// Dense weights are in memory now: a second copy in the page cache would count against the
-/// budget (M3).
 impl Drop for VirtualFile {
     fn drop(&mut self) {
-        self.files.iter().for_each(motley_store::forget_cached);
+        if self.forgets {
+            self.files.iter().for_each(motley_store::forget_cached);
+        }
     }
 }
 
 /// The streams' way to end: frees the virtual file.
-#[cfg(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos"))]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(super) unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
     // SAFETY: the cookie is the box handed to `stream::open`; stdio closes once.
     drop(unsafe { Box::from_raw(cookie.cast::<VirtualFile>()) });

@@ -1,4 +1,4 @@
-//! C streams over a [`VirtualFile`] by glibc's `fopencookie`.
+//! C streams over a [`VirtualFile`] by `fopencookie` of glibc and musl.
 
 use super::file::{VirtualFile, close};
 use std::ffi::{c_char, c_int, c_void};
@@ -15,7 +15,7 @@ pub(super) unsafe fn open(file: *mut VirtualFile) -> io::Result<*mut libc::FILE>
     if stream.is_null() { Err(io::Error::last_os_error()) } else { Ok(stream) }
 }
 
-/// `cookie_io_functions_t` of glibc's stdio.h.
+/// `cookie_io_functions_t` of their stdio.h.
 #[repr(C)]
 struct CookieFunctions {
     read: unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize,

@@ -6,13 +6,13 @@
 //! back into Rust.
 
 mod file;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(target_os = "linux")]
 #[path = "fopencookie.rs"]
 mod stream;
 #[cfg(target_os = "macos")]
 #[path = "funopen.rs"]
 mod stream;
-#[cfg(not(any(all(target_os = "linux", target_env = "gnu"), target_os = "macos")))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 #[path = "unsupported.rs"]
 mod stream;
 

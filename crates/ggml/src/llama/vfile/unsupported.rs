@@ -1,4 +1,4 @@
-//! Systems whose C library has no user-defined streams: models are mapped there.
+//! Systems whose C library has no user-defined streams: models cannot be loaded there.
 
 use super::file::VirtualFile;
 use std::io;
@@ -10,6 +10,6 @@ use std::io;
 pub(super) unsafe fn open(_: *mut VirtualFile) -> io::Result<*mut libc::FILE> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
-        "this system's C library has no user-defined streams; use --loading mapped",
+        "this system's C library has no user-defined streams",
     ))
 }

@@ -1,0 +1,123 @@
+//! Where a model's weights come from, and which memory llama.cpp is told to put them in. Loads
+//! nothing.
+
+use super::vfile::VirtualFile;
+use crate::seam::device;
+use crate::seam::mapped::MappedMemory;
+use llama_cpp_sys_2 as sys;
+use motley_model::ModelSpec;
+use motley_model::gguf::VirtualLayout;
+use motley_store::MappedFiles;
+use std::ffi::CStr;
+use std::fs::File;
+use std::path::PathBuf;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+
+/// Names of the stacked expert matrices, as llama.cpp's regular expressions have it.
+const ROUTED_MATRICES: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.weight$";
+/// Everything the operations of a block read: a bias on a GPU would draw its `ADD_ID` there and
+/// cut the block.
+const ROUTED_EXPERTS: &CStr = c"ffn_(gate|up|down|gate_up)_exps\\.";
+/// The same for [`is_routed`].
+const ROUTED_NAMES: [&str; 4] =
+    ["ffn_gate_exps.", "ffn_up_exps.", "ffn_down_exps.", "ffn_gate_up_exps."];
+/// Every tensor.
+const ALL_TENSORS: &CStr = c".*";
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub enum Weights {
+    /// llama.cpp opens, reads and maps the file by itself (and its other parts, when split): the
+    /// bare engine, for comparison.
+    Bare(PathBuf),
+    /// Weights stay where they lie in the mapped files. Not together with
+    /// [`super::ModelOptions::repack`].
+    Mapped(MappedWeights),
+    /// llama.cpp reads a virtual file into memory of its own.
+    Read(VirtualFile),
+    /// As `Read`, with the routed experts in reserved address space, unread: an
+    /// executor fills them. The virtual file should skip their bytes.
+    Reserved(VirtualFile),
+}
+
+/// A model's mapped files, and the virtual file without what stays in them.
+#[derive(Debug)]
+pub struct MappedWeights {
+    file: VirtualFile,
+    spec: Arc<ModelSpec>,
+    files: MappedFiles,
+    stays: Stays,
+}
+
+/// What stays in the mapped files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// Every tensor.
+    All,
+    /// Routed experts; the others are read, to GPUs or into memory.
+    Experts,
+}
+
+impl MappedWeights {
+    /// The model `spec` whose `layout` is over `handles`, mapped as `files`.
+    pub fn new(
+        spec: Arc<ModelSpec>,
+        (layout, handles): (VirtualLayout, Vec<File>),
+        files: MappedFiles,
+        stays: Stays,
+    ) -> Self {
+        // What is skipped here must go to the mapped memory in `overrides`, and does: both go by
+        // the same names.
+        let skip = |name: &str| stays == Stays::All || is_routed(name);
+        let skipped = spec.tensors.iter().map(|tensor| skip(&tensor.name)).collect();
+        Self { file: VirtualFile::new(layout, handles, skipped), spec, files, stays }
+    }
+
+    pub(super) fn into_file(self) -> VirtualFile {
+        self.file
+    }
+}
+
+impl Weights {
+    /// The memory that mapped weights are in, if they are. `None` when the system refuses it.
+    #[allow(clippy::option_option, reason = "refused, or not asked for")]
+    pub(super) fn mapped(&self) -> Option<Option<MappedMemory>> {
+        let Self::Mapped(MappedWeights { spec, files, .. }) = self else { return Some(None) };
+        MappedMemory::new(spec, files.clone()).map(Some)
+    }
+
+    /// Which tensors go to memory that we name; llama.cpp places the others. Ends with an empty
+    /// one. `None` when experts are to be reserved and the device is not registered.
+    pub(super) fn overrides(
+        &self,
+        mapped: Option<&MappedMemory>,
+        experts_in_memory: bool,
+    ) -> Option<Vec<sys::llama_model_tensor_buft_override>> {
+        // The first that fits a tensor's name counts.
+        let mut overrides = Vec::new();
+        let mut add = |pattern: &CStr, buft| {
+            overrides
+                .push(sys::llama_model_tensor_buft_override { pattern: pattern.as_ptr(), buft });
+        };
+        match (self, mapped) {
+            (Self::Reserved(_), _) => add(ROUTED_MATRICES, device::reserved_buffer_type()?),
+            (Self::Mapped(MappedWeights { stays, .. }), Some(mapped)) => match stays {
+                Stays::All => add(ALL_TENSORS, mapped.buffer_type()),
+                Stays::Experts => add(ROUTED_EXPERTS, mapped.buffer_type()),
+            },
+            _ => {}
+        }
+        if experts_in_memory {
+            // SAFETY: returns a static of ggml's.
+            add(ROUTED_EXPERTS, unsafe { sys::ggml_backend_cpu_buffer_type() });
+        }
+        overrides.push(sys::llama_model_tensor_buft_override { pattern: null(), buft: null_mut() });
+        Some(overrides)
+    }
+}
+
+/// What [`ROUTED_EXPERTS`] finds.
+fn is_routed(name: &str) -> bool {
+    ROUTED_NAMES.iter().any(|part| name.contains(part))
+}
