@@ -44,6 +44,22 @@ fn too_small_a_context_names_the_flag() {
     assert!(error_of(&["run", model, "-p", &prompt, "--context", "64"]).contains("--context"));
 }
 
+/// Address space for the stacks of a few threads, and not of hundreds.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_the_system_refuses_name_the_flag() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let run = format!(
+        "ulimit -s 8192; ulimit -v 3000000; exec {} run {} -p x -n 1 --threads 500 --no-record",
+        env!("CARGO_BIN_EXE_motley"),
+        model.display()
+    );
+    let output = std::process::Command::new("sh").args(["-c", &run]).output().expect("a shell");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot start 500 threads") && said.contains("--threads"), "{said}");
+}
+
 #[test]
 fn text_goes_to_stdout_and_the_chosen_line_to_stderr() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };

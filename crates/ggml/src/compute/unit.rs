@@ -14,15 +14,21 @@ pub struct CpuUnit {
     stream: CpuStream,
     subset: Subset,
     projection: Projection,
+    /// Somebody wanted experts computed that nobody read.
+    unread: bool,
 }
 
 impl CpuUnit {
     pub(crate) fn new(stream: CpuStream) -> Self {
-        Self { stream, subset: Subset::default(), projection: Projection::default() }
+        Self { stream, subset: Subset::default(), projection: Projection::default(), unread: false }
     }
 
-    /// Computes every operation of `block` as llama.cpp built it.
+    /// Computes every operation of `block` as llama.cpp built it. Fails, and with it the decode,
+    /// when the block's experts were left on disk.
     pub fn compute(&mut self, block: &mut ExpertBlock<'_>) -> ComputeOutcome {
+        if self.refuses(block) {
+            return ComputeOutcome::Failed;
+        }
         // SAFETY: the graph of a block is live for the block's life.
         unsafe { self.stream.compute(block.graph()) }
     }
@@ -38,7 +44,7 @@ impl CpuUnit {
     }
 
     /// Computes these rows, (token, slot) each, with the weights the block came with;
-    /// other rows are left as they are.
+    /// other rows are left as they are. As [`CpuUnit::compute`] for experts left on disk.
     pub fn compute_rows(
         &mut self,
         block: &mut ExpertBlock<'_>,
@@ -46,6 +52,9 @@ impl CpuUnit {
     ) -> Result<ComputeOutcome, SubsetError> {
         if rows.len() == block.tokens() * block.slots() {
             return Ok(self.compute(block));
+        }
+        if self.refuses(block) {
+            return Ok(ComputeOutcome::Failed);
         }
         self.subset.run_rows(&mut self.stream, block, rows)
     }
@@ -67,6 +76,17 @@ impl CpuUnit {
     pub(crate) unsafe fn compute_graph(&mut self, graph: *mut api::ggml_cgraph) -> ComputeOutcome {
         // SAFETY: by the caller.
         unsafe { self.stream.compute(graph) }
+    }
+
+    /// Whether experts that nobody read were to be computed since the last call.
+    pub(crate) fn take_unread(&mut self) -> bool {
+        std::mem::take(&mut self.unread)
+    }
+
+    fn refuses(&mut self, block: &ExpertBlock<'_>) -> bool {
+        let unread = block.is_unread();
+        self.unread |= unread;
+        unread
     }
 
     pub(crate) fn stream_mut(&mut self) -> &mut CpuStream {

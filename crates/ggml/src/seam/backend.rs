@@ -108,7 +108,14 @@ unsafe extern "C" fn graph_compute(
 
 fn run_block(state: &mut State, block: &mut ExpertBlock<'_>) -> api::ggml_status {
     state.link.count_block(block.output_rows() as u64);
-    match state.executor.execute(block, &mut state.cpu) {
+    let outcome = state.executor.execute(block, &mut state.cpu);
+    let unread = state.cpu.take_unread();
+    match outcome {
+        Ok(_) if unread => {
+            let reason = "its experts were left on disk and nobody read them".into();
+            state.link.set_error(BlockError { layer: block.layer(), reason });
+            api::GGML_STATUS_FAILED
+        }
         Ok(outcome) => outcome.status(),
         Err(error) => {
             state.link.set_error(error);

@@ -10,7 +10,7 @@
 //! `ADD_ID`, clamps, scales); it is carried along, never interpreted.
 
 use super::arena_weight::ArenaWeight;
-use super::claim;
+use super::{claim, reserve};
 use crate::api;
 use motley_model::{MAX_LAYERS, Matrix, Role, TensorPart};
 use std::ffi::CStr;
@@ -143,6 +143,13 @@ impl<'g> ExpertBlock<'g> {
             .iter()
             // SAFETY: source 0 of a live MUL_MAT_ID is its live weight tensor.
             .map(|&node| ExpertMatrix { tensor: unsafe { (*node).src[0] }, block: PhantomData })
+    }
+
+    /// Whether its weights are reserved address space: nothing but zeros unless an executor brings
+    /// the bytes from elsewhere.
+    pub(crate) fn is_unread(&self) -> bool {
+        // SAFETY: the weights of a live block are live, and so are their buffers.
+        self.matrices().any(|matrix| unsafe { reserve::owns((*matrix.raw()).buffer) })
     }
 
     /// Rows of the output, `[n_embd]` floats each, one per (token, slot).
