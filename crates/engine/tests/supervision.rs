@@ -23,6 +23,7 @@ use tokio::sync::mpsc::Receiver;
 enum Trouble {
     Nothing,
     Decode { model_changed: bool },
+    Lost,
     Panic,
     Cut,
     EveryCut,
@@ -37,9 +38,17 @@ struct Monotone {
 impl Compute for Monotone {
     fn decode(&mut self, _: &[motley_ggml::BatchToken], _: Phase) -> Result<(), ComputeError> {
         match *self.trouble.lock().unwrap() {
-            Trouble::Decode { model_changed } => {
-                Err(ComputeError { reason: "no bytes".to_owned(), model_changed })
-            }
+            Trouble::Decode { model_changed } => Err(ComputeError {
+                reason: "no bytes".to_owned(),
+                model_changed,
+                cache_lost: false,
+            }),
+            // Until it is cleared.
+            Trouble::Lost => Err(ComputeError {
+                reason: "thrown".to_owned(),
+                model_changed: false,
+                cache_lost: true,
+            }),
             Trouble::Panic => panic!("a bug"),
             _ => Ok(()),
         }
@@ -59,7 +68,9 @@ impl Compute for Monotone {
 
     fn copy_prefix(&mut self, _: i32, _: i32, _: i32) {}
 
-    fn clear(&mut self) {}
+    fn clear(&mut self) {
+        *self.trouble.lock().unwrap() = Trouble::Nothing;
+    }
 
     fn vocab_size(&self) -> usize {
         self.logits.len()
@@ -227,6 +238,23 @@ fn a_cache_that_cannot_be_emptied_fails_all_in_it_and_begins_anew() {
     assert!(matches!(end(&mut last), Event::Done(done) if done.reused_tokens == 0));
     let figures = world.door.figures();
     assert_eq!((figures.failed_cuts, figures.failed, figures.answered), (1, 2, 2));
+}
+
+#[test]
+fn a_lost_cache_fails_all_in_it_once_and_the_next_are_answered() {
+    let mut world = World::new();
+    let mut kept = world.ask(1);
+    world.drain();
+    assert!(matches!(end(&mut kept), Event::Done(_)));
+    let (mut one, mut other) = (world.ask(2), world.ask(3));
+    assert_eq!(world.worker.turn(), Turn::Worked);
+    world.trouble(Trouble::Lost);
+    assert_eq!(world.worker.turn(), Turn::Worked);
+    failed(&mut one, "thrown");
+    failed(&mut other, "thrown");
+    let mut next = world.ask(1);
+    world.drain();
+    assert!(matches!(end(&mut next), Event::Done(done) if done.reused_tokens == 0));
 }
 
 #[test]

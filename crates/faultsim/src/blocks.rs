@@ -236,7 +236,7 @@ impl ExpertBlocks for OnDemand {
             let Some((key, outcome)) = self.wait() else {
                 let reason = "waits for a read that never ends".to_owned();
                 self.events.borrow_mut().broken(|| reason.clone());
-                return Err(ComputeError { reason, model_changed: false });
+                return Err(ComputeError { reason, model_changed: false, cache_lost: false });
             };
             if !awaited.remove(&key) {
                 continue;
@@ -246,7 +246,8 @@ impl ExpertBlocks for OnDemand {
                 Ok(()) => missing.push(key.1),
                 Err(error) => {
                     let model_changed = matches!(error, ReadError::Changed { .. });
-                    return Err(ComputeError { reason: error.to_string(), model_changed });
+                    let reason = error.to_string();
+                    return Err(ComputeError { reason, model_changed, cache_lost: false });
                 }
             }
         }

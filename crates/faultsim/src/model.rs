@@ -43,6 +43,8 @@ pub struct FakeModel {
     cells: u32,
     shared: bool,
     alive: Rc<Cell<u32>>,
+    /// No step succeeds before the cache is cleared.
+    lost: bool,
     logits: HashMap<usize, [f32; VOCAB]>,
     rng: fastrand::Rng,
     rates: FaultRates,
@@ -66,6 +68,7 @@ impl FakeModel {
             cells: plan.options.context_tokens / parts,
             shared,
             alive: Rc::default(),
+            lost: false,
             logits: HashMap::new(),
             rng: fastrand::Rng::with_seed(mix(plan.seed ^ 0x30de1)),
             rates: plan.faults,
@@ -149,7 +152,12 @@ impl FakeModel {
         if self.rng.u16(..1000) < self.rates.decode {
             self.leave_some(rows);
             self.events.borrow_mut().counts.failed_steps += 1;
-            return Err(ComputeError { reason: "injected".to_owned(), model_changed: false });
+            let reason = "injected".to_owned();
+            return Err(ComputeError { reason, model_changed: false, cache_lost: false });
+        }
+        if self.lost {
+            let reason = "the cache is lost".to_owned();
+            return Err(ComputeError { reason, model_changed: false, cache_lost: true });
         }
         Ok(())
     }
@@ -196,6 +204,8 @@ impl Compute for FakeModel {
         let refused = self.rng.u16(..1000) < self.rates.cut && (position > 0 || self.rng.bool());
         if refused {
             self.events.borrow_mut().counts.refused_cuts += 1;
+            // llama.cpp threw, perhaps: then nothing works before the cache is cleared.
+            self.lost |= self.rng.u8(..4) == 0;
             return false;
         }
         self.sequences[sequence as usize].truncate(position as usize);
@@ -216,6 +226,7 @@ impl Compute for FakeModel {
     }
 
     fn clear(&mut self) {
+        self.lost = false;
         self.sequences.iter_mut().for_each(Vec::clear);
     }
 

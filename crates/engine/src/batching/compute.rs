@@ -7,7 +7,9 @@ use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
 use crate::{Engine, SessionError};
-use motley_ggml::{Batch, BatchToken, Context, ContextOptions, PoolChoice, SeamCounts};
+use motley_ggml::{
+    Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice, SeamCounts,
+};
 use motley_plan::budget::SessionShape;
 use motley_sched::Phase;
 use motley_sched::batch::Sharing;
@@ -62,6 +64,9 @@ pub struct ComputeError {
     pub reason: String,
     /// Whether the model's files are not what was loaded: no later step can succeed.
     pub model_changed: bool,
+    /// Whether what the cache holds is not known any more: no step can succeed before
+    /// [`Compute::clear`].
+    pub cache_lost: bool,
 }
 
 /// llama.cpp's context with its batch.
@@ -105,6 +110,12 @@ impl LlamaCompute {
     }
 }
 
+/// Whether only the sequences of the failed batch are affected, by llama.cpp's word.
+fn leaves_others_alone(error: &DecodeError) -> bool {
+    use DecodeError::{Cancelled, Engine, Executor, NoRoom};
+    matches!(error, NoRoom | Cancelled | Executor(_) | Engine(_))
+}
+
 impl Compute for LlamaCompute {
     fn decode(&mut self, rows: &[BatchToken], phase: Phase) -> Result<(), ComputeError> {
         self.batch.clear();
@@ -114,6 +125,7 @@ impl Compute for LlamaCompute {
         decoded.map_err(|error| ComputeError {
             reason: error.to_string(),
             model_changed: self.blocks.model_changed(),
+            cache_lost: !leaves_others_alone(&error),
         })
     }
 

@@ -105,6 +105,10 @@ impl<C: Compute> Worker<C> {
         }
         let together = if self.options.exact { 1 } else { step.parts.len().max(1) };
         for parts in step.parts.chunks(together) {
+            if !self.streams.contains_key(&parts[0].request) {
+                // One before it took the whole cache along.
+                continue;
+            }
             let begun = self.shared.clock.now();
             let result = self.compute(parts);
             self.count(parts, self.shared.clock.now().saturating_sub(begun));
@@ -138,11 +142,16 @@ impl<C: Compute> Worker<C> {
                 holder.into_iter().for_each(|id| self.fail_one(id, reason.clone()));
                 continue;
             }
-            self.compute.clear();
-            self.planner.reset().into_iter().for_each(|id| self.fail_one(id, reason.clone()));
+            self.begin_anew(&reason);
             return false;
         }
         true
+    }
+
+    /// Cache and ledger are emptied, and every request that was in them fails.
+    fn begin_anew(&mut self, reason: &str) {
+        self.compute.clear();
+        self.planner.reset().into_iter().for_each(|id| self.fail_one(id, reason.to_owned()));
     }
 
     fn change(&mut self, change: &Change) -> bool {
@@ -220,6 +229,9 @@ impl<C: Compute> Worker<C> {
         self.note_failure(&error.reason, error.model_changed);
         for part in parts {
             self.fail_one(part.request, error.reason.clone());
+        }
+        if error.cache_lost {
+            self.begin_anew(&error.reason);
         }
     }
 
