@@ -12,7 +12,6 @@ use crate::blocks::step::CurrentStep;
 use crate::blocks::streaming::streaming;
 use crate::blocks::timeline::Timeline;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
-use crate::text::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores::{every_core, pools};
 use crate::weights::{WeightSource, WeightsError, dense_reads, may_rearrange};
@@ -224,51 +223,6 @@ impl Engine {
         &self.spec
     }
 
-    /// Text → tokens, with the model's beginning token; control tokens written in
-    /// the text are taken as such.
-    pub fn tokenize(&self, text: &str) -> Vec<i32> {
-        self.model.tokenize(text, true, true)
-    }
-
-    /// Text → tokens as plain text: no beginning token, and control tokens written in the
-    /// text are text.
-    pub fn tokenize_plain(&self, text: &str) -> Vec<i32> {
-        self.model.tokenize(text, false, false)
-    }
-
-    /// What the model wants before a text: its beginning token, or nothing.
-    pub fn begin_tokens(&self) -> Vec<i32> {
-        self.model.tokenize("", true, false)
-    }
-
-    /// The bytes of one token; not always whole UTF-8 (see [`crate::TextStream`]).
-    pub fn token_bytes(&self, token: i32) -> Vec<u8> {
-        self.model.token_bytes(token, false)
-    }
-
-    /// Number of tokens in the vocabulary.
-    pub fn vocab_size(&self) -> usize {
-        self.model.vocab_size()
-    }
-
-    /// The conversation as tokens, by the model's own template.
-    pub fn chat_tokens(&self, messages: &[ChatMessage]) -> Result<Vec<i32>, ChatError> {
-        self.conversation_tokens(&messages.into())
-    }
-
-    /// As [`Engine::chat_tokens`], with tools and all else a template may look at.
-    pub fn conversation_tokens(&self, conversation: &Conversation) -> Result<Vec<i32>, ChatError> {
-        let template = self.model.chat_template().ok_or(ChatError::NoTemplate)?;
-        let (begin, end) = (self.model.begin_text(), self.model.end_text());
-        let text = render_chat(&template, conversation, &begin, &end)?;
-        Ok(self.model.tokenize(&text, false, true))
-    }
-
-    /// The model's own chat template, if it carries one.
-    pub fn chat_template(&self) -> Option<String> {
-        self.model.chat_template()
-    }
-
     /// Ceiling for everything, if there is one.
     pub fn memory_bytes(&self) -> Option<u64> {
         self.options.memory_bytes
@@ -292,6 +246,11 @@ impl Engine {
     /// What a sampler may say, as GBNF whose first rule is `root`.
     pub fn grammar(&self, gbnf: &str) -> Result<Grammar, GrammarError> {
         Grammar::new(&self.model, gbnf)
+    }
+
+    /// llama.cpp's own.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
     }
 
     /// Whether a sequence's memory can be cut at any position.

@@ -38,8 +38,8 @@ pub use chunk::chunk_for;
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{
-    Grammar, GrammarError, LayerGpu, Runtime, Seam, SeamConflict, cpu::unused_cpu_level,
-    schema_grammar,
+    Grammar, GrammarError, LayerGpu, Runtime, Seam, SeamConflict, TokenizeError,
+    cpu::unused_cpu_level, schema_grammar,
 };
 pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;

@@ -50,7 +50,7 @@ fn start_own_caches(engine: &Arc<Engine>) -> Batching {
 
 fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
     Ask {
-        prompt: engine.tokenize(prompt).into(),
+        prompt: engine.tokenize(prompt).unwrap().into(),
         sampling: Sampling::default(),
         grammar: None,
         max_tokens,
@@ -81,7 +81,7 @@ fn alone(engine: &Engine, prompt: &str, max_tokens: usize) -> String {
     let mut text = motley_engine::TextStream::default();
     let mut all = String::new();
     session
-        .generate(&engine.tokenize(prompt), &generation, &mut |token| {
+        .generate(&engine.tokenize(prompt).unwrap(), &generation, &mut |token| {
             all.push_str(&text.push(&engine.token_bytes(token)));
             ControlFlow::Continue(())
         })
@@ -156,7 +156,7 @@ fn reuses_a_prefix(engine: &Engine, batching: &Batching) {
     let (first, _, none) = read(batching.submit(ask(engine, &prompt, 8)).unwrap());
     let (second, _, reused) = read(batching.submit(ask(engine, &prompt, 8)).unwrap());
     assert_eq!(none, 0);
-    assert_eq!(reused, engine.tokenize(&prompt).len() - 1);
+    assert_eq!(reused, engine.tokenize(&prompt).unwrap().len() - 1);
     assert_eq!(first, second);
 }
 

@@ -26,7 +26,7 @@ fn session(engine: &Engine, context_tokens: u32) -> Session {
 #[test]
 fn a_session_cut_back_goes_on_as_if_never_further() {
     let Some(engine) = engine() else { return };
-    let tokens = engine.tokenize("The quick brown fox jumps over the lazy dog");
+    let tokens = engine.tokenize("The quick brown fox jumps over the lazy dog").unwrap();
     let mut straight = session(&engine, 256);
     straight.prefill(&tokens[..6]).unwrap();
     straight.decode(tokens[6]).unwrap();
@@ -42,7 +42,7 @@ fn a_session_cut_back_goes_on_as_if_never_further() {
 #[test]
 fn other_threads_go_on_in_the_same_cache() {
     let Some(engine) = engine() else { return };
-    let tokens = engine.tokenize("The quick brown fox jumps over the lazy dog");
+    let tokens = engine.tokenize("The quick brown fox jumps over the lazy dog").unwrap();
     let mut straight = session(&engine, 256);
     straight.prefill(&tokens).unwrap();
     let mut switched = session(&engine, 256);
@@ -62,7 +62,7 @@ fn other_threads_go_on_in_the_same_cache() {
 fn tuning_measures_each_choice_and_leaves_the_session_where_it_was() {
     let Some(engine) = engine() else { return };
     let mut session = session(&engine, 256);
-    session.prefill(&engine.tokenize("The quick brown fox")).unwrap();
+    session.prefill(&engine.tokenize("The quick brown fox").unwrap()).unwrap();
     let before = session.len();
     let cores = motley_engine::threads::cores::machine_cores();
     let mut search = Aecs::new(cores.pool.clone(), None, Objective::default());
@@ -104,7 +104,7 @@ fn the_same_seed_draws_the_same_tokens() {
         let sampling = Sampling { temperature: 1.0, seed, ..Sampling::default() };
         let generation = Generation { sampling, max_tokens: 12, ignore_end: true };
         let mut tokens = Vec::new();
-        let prompt = engine.tokenize("Tell me");
+        let prompt = engine.tokenize("Tell me").unwrap();
         let finish = session(&engine, 256)
             .generate(&prompt, &generation, &mut |token| {
                 tokens.push(token);

@@ -28,9 +28,9 @@ pub use compute::{
 };
 pub use llama::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Grammar, GrammarError,
-    LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions, PoolChoice, Pools,
-    ReadCounts, Sampler, SamplerStage, SeamConflict, Stays, Thrown, VirtualFile, Weights,
-    schema_grammar,
+    LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions, Parsing, PoolChoice,
+    Pools, ReadCounts, Sampler, SamplerStage, SeamConflict, Stays, Thrown, TokenizeError,
+    VirtualFile, Weights, schema_grammar,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, Layout, StackSpec};
 pub use seam::{

@@ -88,7 +88,8 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     /// GGUF file (any part of a split one)
     pub(crate) model: PathBuf,
-    /// Text to continue; without it, chat with the model's own template
+    /// Text to continue, control tokens written in it included; without it, chat with the
+    /// model's own template, which alone writes them
     #[arg(short, long)]
     pub(crate) prompt: Option<String>,
     /// Most tokens to generate (per answer, in chat)

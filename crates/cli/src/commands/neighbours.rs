@@ -83,7 +83,7 @@ fn measure(loaded: &Loaded, bench: &Bench, way: Way) -> Result<Row> {
     if way.one {
         session.set_threads(&ThreadSets::both(ThreadSet::anywhere(1)))?;
     }
-    let prompt = engine.tokenize(PROMPT);
+    let prompt = engine.tokenize(PROMPT)?;
     session.prefill(&prompt)?;
     let begun = Instant::now();
     let mut times = Vec::new();

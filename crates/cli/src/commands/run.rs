@@ -61,7 +61,7 @@ fn complete(
     prompt: &str,
     generation: &Generation,
 ) -> Result<()> {
-    let tokens = engine.tokenize(prompt);
+    let tokens = engine.tokenize(prompt)?;
     let interrupted = interrupt_flag()?;
     let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
     if global.json {

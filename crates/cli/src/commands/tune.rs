@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<
     let decision = known.decide(&args.wishes.asked(Outputs::Streams(1)))?;
     let engine = execute(runtime, global, known, &decision, false)?;
     let mut session = engine.session(&SessionOptions::of(&decision))?;
-    session.prefill(&engine.tokenize(PROMPT))?;
+    session.prefill(&engine.tokenize(PROMPT)?)?;
     let cores = machine_cores();
     let objective = match args.goal {
         TuneGoal::Energy => Objective::default(),

@@ -156,7 +156,7 @@ fn work(job: &Job) -> Result<Outcome> {
         record: None,
         routing: Vec::new(),
     };
-    let prompt = prompt(job, &engine);
+    let prompt = prompt(job, &engine)?;
     let begun = Instant::now();
     let mut first: Option<Vec<i32>> = None;
     let mut done = 0;
@@ -262,17 +262,17 @@ fn streaming_options(job: &Job) -> Result<StreamingOptions> {
 }
 
 /// The job's prompt, or one that visits the vocabulary in large strides.
-fn prompt(job: &Job, engine: &Engine) -> Vec<i32> {
+fn prompt(job: &Job, engine: &Engine) -> Result<Vec<i32>> {
     if !job.tokens.is_empty() {
-        return job.tokens.clone();
+        return Ok(job.tokens.clone());
     }
     if let Some(text) = &job.text {
-        let mut tokens = engine.tokenize(text);
+        let mut tokens = engine.tokenize(text)?;
         tokens.truncate(job.prefill);
-        return tokens;
+        return Ok(tokens);
     }
     let vocab_size = engine.vocab_size();
-    (0..job.prefill).map(|index| ((index * 7919 + 13) % vocab_size) as i32).collect()
+    Ok((0..job.prefill).map(|index| ((index * 7919 + 13) % vocab_size) as i32).collect())
 }
 
 fn most_likely(logits: &[f32]) -> i32 {

@@ -72,7 +72,7 @@ pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Ladder
     };
     let runtime = Runtime::start(Seam::Registered)?;
     let Loaded { engine, decision } = load(runtime, global, model, &args.load, Outputs::All)?;
-    let mut prompt = engine.tokenize_plain(&read_text(text)?);
+    let mut prompt = engine.tokenize_plain(&read_text(text)?)?;
     ensure!(prompt.len() >= args.prompt, "{}: too short for --prompt", text.display());
     prompt.truncate(args.prompt);
     let chunk = decision.session.chunk_tokens;

@@ -82,8 +82,8 @@ fn prompt(engine: &Engine, text: Option<&Path>, wanted: usize) -> Result<Vec<i32
         let made = (0..wanted as i64).map(|n| ((n * n * 31 + n * 7 + 5) % vocab) as i32);
         return Ok(made.collect());
     };
-    let mut tokens = engine.begin_tokens();
-    tokens.extend(engine.tokenize_plain(&read_text(path)?));
+    let mut tokens = engine.begin_tokens()?;
+    tokens.extend(engine.tokenize_plain(&read_text(path)?)?);
     let found = tokens.len();
     ensure!(found >= wanted, "{}: {found} tokens, {wanted} are wanted", path.display());
     tokens.truncate(wanted);

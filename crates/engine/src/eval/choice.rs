@@ -8,6 +8,7 @@ use super::question::Question;
 use super::statistics::{Interval, PairedCounts, wilson};
 use crate::engine::Engine;
 use crate::session::Session;
+use motley_ggml::TokenizeError;
 use serde::Serialize;
 
 /// How questions are asked.
@@ -102,7 +103,7 @@ fn answer(
     question: &Question,
     settings: Settings,
 ) -> Result<Option<Answered>, EvalError> {
-    let asked = Asked::of(engine, question);
+    let asked = Asked::of(engine, question)?;
     if asked.longest() > settings.context_tokens || asked.shared == 0 {
         return Ok(None);
     }
@@ -135,20 +136,21 @@ struct Asked {
 impl Asked {
     /// Prompt and choice are cut into tokens together; where a token reaches over their
     /// border, scoring begins with it, for every choice alike.
-    fn of(engine: &Engine, question: &Question) -> Self {
+    fn of(engine: &Engine, question: &Question) -> Result<Self, TokenizeError> {
         let tokens = |text: &str| {
-            let mut tokens = engine.begin_tokens();
-            tokens.extend(engine.tokenize_plain(text));
-            tokens
+            let mut tokens = engine.begin_tokens()?;
+            tokens.extend(engine.tokenize_plain(text)?);
+            Ok::<_, TokenizeError>(tokens)
         };
-        let prompt = tokens(&question.prompt);
+        let prompt = tokens(&question.prompt)?;
         let whole = |choice: &String| tokens(&format!("{}{choice}", question.prompt));
-        let sequences: Vec<Vec<i32>> = question.choices.iter().map(whole).collect();
+        let sequences: Vec<Vec<i32>> =
+            question.choices.iter().map(whole).collect::<Result<_, _>>()?;
         let alike = sequences
             .iter()
             .map(|sequence| common(&prompt, sequence).min(sequence.len().saturating_sub(1)));
         let shared = alike.min().unwrap_or(0);
-        Self { sequences, shared }
+        Ok(Self { sequences, shared })
     }
 
     fn longest(&self) -> usize {

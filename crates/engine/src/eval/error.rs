@@ -2,6 +2,7 @@
 
 use super::question::Task;
 use crate::session::SessionError;
+use motley_ggml::TokenizeError;
 use std::path::PathBuf;
 
 /// Why an evaluation could not be done.
@@ -10,6 +11,9 @@ pub enum EvalError {
     /// The session failed.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// The text was not tokenized.
+    #[error(transparent)]
+    Tokenize(#[from] TokenizeError),
     /// A file of text or questions cannot be read.
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },

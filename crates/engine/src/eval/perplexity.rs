@@ -5,6 +5,7 @@ use super::likelihood::log_probability;
 use super::statistics::{Interval, mean_interval};
 use crate::engine::Engine;
 use crate::session::{Session, SessionError};
+use motley_ggml::TokenizeError;
 use serde::Serialize;
 
 /// A text as windows of tokens.
@@ -22,11 +23,16 @@ pub struct Windows {
 
 impl Windows {
     /// Cuts `text` into at most `limit` windows of `window_tokens`.
-    pub fn of(engine: &Engine, text: &str, window_tokens: usize, limit: usize) -> Self {
-        let (tokens, begin) = (engine.tokenize_plain(text), engine.begin_tokens());
+    pub fn of(
+        engine: &Engine,
+        text: &str,
+        window_tokens: usize,
+        limit: usize,
+    ) -> Result<Self, TokenizeError> {
+        let (tokens, begin) = (engine.tokenize_plain(text)?, engine.begin_tokens()?);
         let window_tokens = window_tokens.max(1);
         let whole = tokens.len().saturating_sub(1) / window_tokens;
-        Self { tokens, begin, window_tokens, count: whole.min(limit) }
+        Ok(Self { tokens, begin, window_tokens, count: whole.min(limit) })
     }
 
     /// Windows there are.

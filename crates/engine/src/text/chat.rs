@@ -5,6 +5,7 @@
 use crate::text::template;
 use minijinja::value::Serde;
 use minijinja::{Value, context};
+use motley_ggml::TokenizeError;
 use serde::{Deserialize, Serialize};
 
 /// One turn of a conversation.
@@ -31,6 +32,9 @@ pub enum ChatError {
     /// The template failed.
     #[error("the model's chat template failed: {0}")]
     Template(#[from] minijinja::Error),
+    /// What it wrote was not tokenized.
+    #[error(transparent)]
+    Tokenize(#[from] TokenizeError),
 }
 
 /// A conversation with all a template may look at.
@@ -60,16 +64,13 @@ pub(crate) fn render_chat(
     begin_text: &str,
     end_text: &str,
 ) -> Result<String, ChatError> {
-    let mut environment = template::environment()?;
-    let source = template::source(template);
-    environment.add_template("chat", &source)?;
-    let rendered = environment.get_template("chat")?.render(context! {
+    let root = context! {
         add_generation_prompt => true,
         bos_token => begin_text,
         eos_token => end_text,
         ..Value::from(Serde(conversation))
-    })?;
-    Ok(rendered)
+    };
+    Ok(template::render(template, root)?)
 }
 
 #[cfg(test)]

@@ -1,34 +1,77 @@
 //! What chat templates expect of Python's Jinja and of Hugging Face's own additions, put on top
 //! of minijinja. Knows nothing of conversations.
 
+use super::budget::{Bounded, Budget};
+use super::checked::{Compiled, compile};
+use super::operations;
+use crate::clock::now;
 use jiff::Zoned;
+use minijinja::machinery::{eval, make_string_output};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
-use minijinja::{Environment, Error, ErrorKind, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
+use std::sync::Arc;
 
-/// Instructions a template may spend; the longest real ones stay far below.
-const RENDER_FUEL: u64 = 5_000_000;
+/// Instructions a template may spend, checks included; the longest real ones stay far below.
+const RENDER_FUEL: u64 = 10_000_000;
+/// Bytes of a template; the longest real ones have a quarter.
+const TEMPLATE_BYTES_MAX: usize = 128 << 10;
+/// Stack for one byte of a template: a sign or tag may go one call deeper in parser, compiler and
+/// drop. The tests fill a template with each kind.
+const STACK_PER_BYTE: usize = 4 << 10;
+/// Stack for all else.
+const STACK_BASE_BYTES: usize = 8 << 20;
 /// Widest indentation a template may ask for.
 const INDENT_MAX: usize = 16;
 
+/// Renders `template` with `root` for its variables, within bounds: instructions, bytes and time.
+/// On a thread of its own, with a stack for the longest chain of operators a template of this
+/// length can hold: compilers of such recurse.
+pub(crate) fn render(template: &str, root: Value) -> Result<String, Error> {
+    if template.len() > TEMPLATE_BYTES_MAX {
+        let words = format!("it has {} bytes, the most is {TEMPLATE_BYTES_MAX}", template.len());
+        return Err(Error::new(ErrorKind::InvalidOperation, words));
+    }
+    let stack_bytes = STACK_BASE_BYTES + template.len() * STACK_PER_BYTE;
+    std::thread::scope(|threads| {
+        let named = std::thread::Builder::new().name("template".into()).stack_size(stack_bytes);
+        let thread =
+            named.spawn_scoped(threads, || render_here(template, root)).map_err(|error| {
+                let words = format!("no thread with a stack of {stack_bytes} bytes: {error}");
+                Error::new(ErrorKind::InvalidOperation, words)
+            })?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn render_here(template: &str, root: Value) -> Result<String, Error> {
+    let source = source(template);
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
+    let Compiled { instructions, blocks } = compile("chat", &source, syntax)?;
+    let environment = environment(&Arc::new(Budget::new(now())));
+    let mut text = String::new();
+    let mut output = make_string_output(&mut text);
+    eval(&environment, &instructions, root, &blocks, &mut output, AutoEscape::None)?;
+    Ok(text)
+}
+
 /// An environment with everything templates of common models use.
-pub(crate) fn environment() -> Result<Environment<'static>, Error> {
+fn environment(budget: &Arc<Budget>) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_fuel(Some(RENDER_FUEL));
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    operations::add(&mut environment, budget);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", |format: &str| written(&Zoned::now(), format));
     environment.add_filter("tojson", to_json);
-    Ok(environment)
+    environment
 }
 
 /// The template with tags minijinja has not as ones it has: `generation` only marks what an
 /// assistant said, for training.
-pub(crate) fn source(template: &str) -> String {
+fn source(template: &str) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(begin) = rest.find("{%") {
@@ -63,21 +106,17 @@ fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
         let _: Option<Value> = options.get(known)?;
     }
     options.assert_all_used()?;
-    let mut bytes = Vec::new();
+    let mut json = Bounded::default();
     let spaces = [b' '; INDENT_MAX];
     let done = match indent {
         Some(indent) => {
             let pretty = PrettyFormatter::with_indent(&spaces[..indent.min(INDENT_MAX)]);
-            value.serialize(&mut Serializer::with_formatter(&mut bytes, pretty))
+            value.serialize(&mut Serializer::with_formatter(&mut json, pretty))
         }
-        None => value.serialize(&mut Serializer::with_formatter(&mut bytes, OneLine)),
+        None => value.serialize(&mut Serializer::with_formatter(&mut json, OneLine)),
     };
-    let failed = |error: &dyn std::fmt::Display| {
-        Error::new(ErrorKind::BadSerialization, format!("tojson: {error}"))
-    };
-    done.map_err(|error| failed(&error))?;
-    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
-    Ok(Value::from_safe_string(text))
+    done.map_err(|error| Error::new(ErrorKind::BadSerialization, format!("tojson: {error}")))?;
+    Ok(Value::from_safe_string(json.0))
 }
 
 /// `{"a": 1, "b": [2, 3]}`.
@@ -103,9 +142,6 @@ mod tests {
     use minijinja::context;
 
     fn check(template: &str, expected: &str) {
-        let mut environment = environment().unwrap();
-        let template = source(template);
-        environment.add_template("chat", &template).expect("it is a template");
         let messages = serde_json::json!([
             { "role": "system", "content": "Be brief." },
             { "role": "user", "content": "Hi" },
@@ -117,7 +153,7 @@ mod tests {
             messages => Value::from(minijinja::value::Serde(&messages)),
             tool => Value::from(minijinja::value::Serde(&tool)),
         };
-        let rendered = environment.get_template("chat").unwrap().render(context);
+        let rendered = render(template, context);
         assert_eq!(rendered.expect("it renders"), expected, "{template}");
     }
 
@@ -187,6 +223,37 @@ mod tests {
              {{- kind(tool.parameters) }};{{ kind(['a', 'b'], nullable=true) }};{{ kind('c') }}",
             "object;a | b | null;c",
         );
+    }
+
+    /// Each would end the process with an overflow of the stack.
+    #[test]
+    fn chains_as_long_as_a_template_end_no_process() {
+        for (begin, link, end) in [
+            ("{{ a", "~a", " }}"),
+            ("{{ a", "+a", " }}"),
+            ("{{ a", "|e", " }}"),
+            ("{{ a", ".a", " }}"),
+            ("{{ a", "[0]", " }}"),
+            ("{{ a", "()", " }}"),
+            ("{{ a", " or a", " }}"),
+            ("{{ a", " if a else a", " }}"),
+            ("{{ a", " is none", " }}"),
+            ("{{ ", "not ", "a }}"),
+            ("{{ ", "-", "a }}"),
+            ("{{ ", "[", " }}"),
+            ("{{ ", "(", " }}"),
+            ("{{ ", "{1:", " }}"),
+            ("", "{%if a%}", ""),
+            ("{%if a%}", "{%elif a%}", "{%endif%}"),
+            ("", "{%for a in a%}", ""),
+        ] {
+            // Rendered or refused: what matters is that it returns.
+            for links in [1000, (TEMPLATE_BYTES_MAX - begin.len() - end.len()) / link.len()] {
+                let template = format!("{begin}{}{end}", link.repeat(links));
+                drop(render(&template, Value::from(())));
+            }
+        }
+        assert!(render(&" ".repeat(TEMPLATE_BYTES_MAX + 1), Value::from(())).is_err());
     }
 
     #[test]

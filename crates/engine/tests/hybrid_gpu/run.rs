@@ -164,7 +164,7 @@ fn run(path: &Path, options: &EngineOptions, count: usize, said: Option<&[i32]>)
     let chunk_tokens = if options.gpu_experts { FEW_TOKENS } else { SHAPE.chunk_tokens };
     let shape = SessionOptions { chunk_tokens, ..SHAPE };
     let mut session = engine.watched_session(&shape, Box::new(watch.clone())).expect("a session");
-    session.prefill(&engine.tokenize(PROMPT)).expect("a prompt");
+    session.prefill(&engine.tokenize(PROMPT).unwrap()).expect("a prompt");
     let (mut tokens, mut steps) = (Vec::new(), Vec::new());
     for nth in 0..count {
         steps.push(Step { logits: session.logits().to_vec(), experts: watch.take() });

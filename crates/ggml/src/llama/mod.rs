@@ -4,6 +4,8 @@
 //! Modules, in reading order:
 //! * `runtime`: starting it, once per process; `log`: its log; `shim`: where its exceptions end.
 //! * `model`: loading; `weights`: from where; `vfile`: the virtual file it loads from.
+//! * `vocabulary`: its tokens, with `facts` of them; `tokenize`: text as tokens, within bounds;
+//!   `extent`: what of a text those bounds count.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
 //! * `sampler`, `grammar`: how tokens are chosen.
@@ -11,13 +13,17 @@
 mod affinity;
 mod batch;
 mod context;
+mod extent;
+mod facts;
 mod grammar;
 mod log;
 mod model;
 mod runtime;
 mod sampler;
 mod shim;
+mod tokenize;
 mod vfile;
+mod vocabulary;
 mod weights;
 
 pub use batch::{Batch, BatchToken};
@@ -27,5 +33,6 @@ pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
 pub use runtime::SeamConflict;
 pub use sampler::{Sampler, SamplerStage};
 pub use shim::Thrown;
+pub use tokenize::{Parsing, TokenizeError};
 pub use vfile::{ReadCounts, VirtualFile};
 pub use weights::{MappedWeights, Stays, Weights};

@@ -1,6 +1,7 @@
-//! A model loaded by llama.cpp: its weights, where the routed experts' bytes live,
-//! and its vocabulary.
+//! A model loaded by llama.cpp: its weights, and where the routed experts' bytes live. What its
+//! vocabulary says is in `vocabulary` and `tokenize`.
 
+use super::facts::VocabularyFacts;
 use super::log;
 use super::shim::{self, Thrown};
 use super::vfile::{CStream, VirtualFile};
@@ -12,6 +13,7 @@ use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 /// How llama.cpp holds the weights, and on which devices.
 #[derive(Debug, Clone)]
@@ -83,6 +85,8 @@ pub struct Model {
     raw: NonNull<sys::llama_model>,
     /// Where its weights lie, when they stay in their files.
     mapped: Option<MappedMemory>,
+    /// What its vocabulary is asked often.
+    pub(super) facts: OnceLock<VocabularyFacts>,
 }
 
 // SAFETY: llama.cpp models are immutable after loading.
@@ -118,7 +122,7 @@ impl Model {
         let raw = load_raw(weights, params)?;
         mapped.iter().for_each(MappedMemory::loaded);
         match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw, mapped }),
+            Some(raw) => Ok(Self { raw, mapped, facts: OnceLock::new() }),
             None if state.cancelled => Err(LoadError::Cancelled),
             None => Err(LoadError::Engine(log::take_errors())),
         }
@@ -128,52 +132,6 @@ impl Model {
     /// has been computed since may be wrong.
     pub(crate) fn changed(&self) -> Option<&Path> {
         self.mapped.as_ref().and_then(MappedMemory::changed)
-    }
-
-    /// Text → tokens; `special` parses control tokens written out in the text,
-    /// `begin` adds the model's own beginning token if it has one.
-    pub fn tokenize(&self, text: &str, begin: bool, special: bool) -> Vec<i32> {
-        let mut tokens = vec![0; text.len() + 2];
-        let fill = |tokens: &mut Vec<i32>| {
-            // SAFETY: the vocabulary lives as long as the model.
-            let count = unsafe { shim::tokenize(self.vocab(), text, tokens, begin, special) };
-            count.unwrap_or_else(|thrown| none(&thrown))
-        };
-        let mut count = fill(&mut tokens);
-        if count < 0 {
-            tokens.resize(count.unsigned_abs() as usize, 0);
-            count = fill(&mut tokens);
-        }
-        tokens.truncate(count.max(0) as usize);
-        tokens
-    }
-
-    /// The bytes of one token; not always whole UTF-8. Control tokens are empty
-    /// unless `special`.
-    pub fn token_bytes(&self, token: i32, special: bool) -> Vec<u8> {
-        let mut bytes = vec![0_u8; 32];
-        loop {
-            // SAFETY: the vocabulary lives as long as the model.
-            let written = unsafe { shim::token_to_piece(self.vocab(), token, &mut bytes, special) };
-            let written = written.unwrap_or_else(|thrown| none(&thrown));
-            if let Ok(len) = usize::try_from(written) {
-                bytes.truncate(len);
-                return bytes;
-            }
-            bytes.resize(written.unsigned_abs() as usize, 0);
-        }
-    }
-
-    /// Number of tokens in the vocabulary.
-    pub fn vocab_size(&self) -> usize {
-        // SAFETY: the vocabulary lives as long as the model.
-        unsafe { sys::llama_vocab_n_tokens(self.vocab()) as usize }
-    }
-
-    /// Whether `token` ends a generation (end of text, end of turn).
-    pub fn is_end(&self, token: i32) -> bool {
-        // SAFETY: the vocabulary lives as long as the model.
-        unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
     }
 
     /// Whether the memory of a sequence can be cut and copied at any position; not so
@@ -194,29 +152,8 @@ impl Model {
         }
     }
 
-    /// Text of the beginning-of-text token, or empty.
-    pub fn begin_text(&self) -> String {
-        // SAFETY: the vocabulary lives as long as the model.
-        let token = unsafe { sys::llama_vocab_bos(self.vocab()) };
-        self.special_text(token)
-    }
-
-    /// Text of the end-of-text token, or empty.
-    pub fn end_text(&self) -> String {
-        // SAFETY: the vocabulary lives as long as the model.
-        let token = unsafe { sys::llama_vocab_eos(self.vocab()) };
-        self.special_text(token)
-    }
-
     pub(crate) fn raw(&self) -> *mut sys::llama_model {
         self.raw.as_ptr()
-    }
-
-    fn special_text(&self, token: i32) -> String {
-        if token < 0 {
-            return String::new();
-        }
-        String::from_utf8_lossy(&self.token_bytes(token, true)).into_owned()
     }
 
     pub(crate) fn vocab(&self) -> *const sys::llama_vocab {
@@ -263,12 +200,6 @@ fn load_stream(
 
 fn c_path(path: &Path) -> Result<CString, LoadError> {
     CString::new(path.as_os_str().as_encoded_bytes()).map_err(|_| LoadError::Path(path.into()))
-}
-
-/// A text or token that the vocabulary cannot say counts as empty, with a warning.
-fn none(thrown: &Thrown) -> i32 {
-    tracing::warn!("{thrown}");
-    0
 }
 
 struct ProgressState<'a> {

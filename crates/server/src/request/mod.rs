@@ -51,8 +51,8 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
         (false, true, _) => Format::Plain,
     };
     let conversation = prompt::conversation(app, request, &tools)?;
-    let tokens =
-        app.batching.engine().conversation_tokens(&conversation).map_err(template_error)?;
+    let (engine, most) = (app.batching.engine(), app.batching.longest() as usize);
+    let tokens = engine.conversation_tokens(&conversation, Some(most)).map_err(template_error)?;
     let candidates = params::candidates(request.logprobs, request.top_logprobs)?;
     let most = request.max_completion_tokens.or(request.max_tokens);
     let max_tokens = params::max_tokens(app, most, tokens.len())?;
@@ -114,7 +114,11 @@ type TextPrompt = (Arc<[i32]>, String);
 
 fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<TextPrompt>, ApiError> {
     let engine = app.batching.engine();
-    let text = |text: &String| Ok((engine.tokenize(text).into(), text.clone()));
+    let most = app.batching.longest() as usize;
+    let text = |text: &String| match engine.tokenize_within(text, most) {
+        Ok(tokens) => Ok((tokens.into(), text.clone())),
+        Err(error) => Err(ApiError::invalid("prompt", error.to_string())),
+    };
     let tokens = |tokens: &Vec<i32>| {
         let known = |&token: &i32| token >= 0 && (token as usize) < engine.vocab_size();
         if !tokens.iter().all(known) {

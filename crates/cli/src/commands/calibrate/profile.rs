@@ -77,7 +77,7 @@ fn read_text(
 ) -> Result<()> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut tokens = engine.tokenize(&text);
+    let mut tokens = engine.tokenize(&text)?;
     tokens.truncate(args.read);
     let piece = (args.wishes.context as usize).saturating_sub(args.decode + 1);
     ensure!(piece > 0, "--context {} leaves no room for text", args.wishes.context);

@@ -84,7 +84,7 @@ fn evaluate(
         device.extend(layers.map(|layers| OnDevice { what: what.to_owned(), layers }));
     };
     if let Some((path, text)) = &work.text {
-        let windows = Windows::of(&engine, text, eval.window, eval.items);
+        let windows = Windows::of(&engine, text, eval.window, eval.items)?;
         ensure!(
             windows.count() > 0,
             "{}: {} tokens are less than one window; give a smaller --window",

@@ -20,7 +20,7 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
     if !engine.spec().is_moe() {
         bail!("{}: a dense model has no routing to record", record.model.display());
     }
-    let tokens = engine.tokenize(&text);
+    let tokens = engine.tokenize(&text)?;
     let output = &record.output;
     let recorder = SharedRecorder::new(output, header(engine.spec(), &record.model), u64::MAX)
         .with_context(|| format!("cannot write {}", output.display()))?;

@@ -3,7 +3,8 @@
 use super::shape::even_profile;
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
 use crate::engine::Engine;
-use crate::session::{SessionError, SessionOptions};
+use crate::eval::EvalError;
+use crate::session::SessionOptions;
 use motley_profile::Profile;
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,7 @@ pub fn profile_of(
     text: &str,
     tokens: usize,
     chunk_tokens: u32,
-) -> Result<Profile, SessionError> {
+) -> Result<Profile, EvalError> {
     let profile = Arc::new(Mutex::new(even_profile(engine.spec())));
     let counter = Box::new(Counter(Arc::clone(&profile)));
     let options = SessionOptions {
@@ -24,7 +25,7 @@ pub fn profile_of(
         ..Default::default()
     };
     let mut session = engine.watched_session(&options, counter)?;
-    let mut read = engine.tokenize_plain(text);
+    let mut read = engine.tokenize_plain(text)?;
     read.truncate(tokens);
     for chunk in read.chunks(chunk_tokens.max(1) as usize) {
         session.clear();

@@ -1,0 +1,99 @@
+//! What an [`Engine`] does with text: tokens of it, bytes of them, and conversations by the
+//! model's own template. Generates nothing.
+
+use super::chat::{ChatError, ChatMessage, Conversation, render_chat};
+use super::literal::{Escapes, Piece};
+use crate::engine::Engine;
+use motley_ggml::{Parsing, TokenizeError};
+
+/// A text that keeps no company with what follows it, in vocabularies that put a space before
+/// texts.
+const FORERUNNER: &str = "\n";
+
+impl Engine {
+    /// Text → tokens, with the model's beginning token. Control tokens written in the text are
+    /// taken as such: whoever gives the text writes the whole prompt, turns and roles included.
+    /// Text of others goes through [`Engine::conversation_tokens`].
+    pub fn tokenize(&self, text: &str) -> Result<Vec<i32>, TokenizeError> {
+        self.model().tokenize(text, Parsing { begin: true, control: true }, None)
+    }
+
+    /// As [`Engine::tokenize`], for a text of at most `most_tokens`: one that cannot be so short
+    /// is refused before any work.
+    pub fn tokenize_within(
+        &self,
+        text: &str,
+        most_tokens: usize,
+    ) -> Result<Vec<i32>, TokenizeError> {
+        self.model().tokenize(text, Parsing { begin: true, control: true }, Some(most_tokens))
+    }
+
+    /// Text → tokens as plain text: no beginning token, and control tokens written in the
+    /// text are text.
+    pub fn tokenize_plain(&self, text: &str) -> Result<Vec<i32>, TokenizeError> {
+        self.model().tokenize(text, Parsing { begin: false, control: false }, None)
+    }
+
+    /// What the model wants before a text: its beginning token, or nothing.
+    pub fn begin_tokens(&self) -> Result<Vec<i32>, TokenizeError> {
+        self.model().tokenize("", Parsing { begin: true, control: false }, None)
+    }
+
+    /// The bytes of one token; not always whole UTF-8 (see [`crate::TextStream`]).
+    pub fn token_bytes(&self, token: i32) -> Vec<u8> {
+        self.model().token_bytes(token, false)
+    }
+
+    /// Number of tokens in the vocabulary.
+    pub fn vocab_size(&self) -> usize {
+        self.model().vocab_size()
+    }
+
+    /// The conversation as tokens, by the model's own template. Only what the template itself
+    /// writes becomes control tokens; those written in messages stay text.
+    pub fn chat_tokens(&self, messages: &[ChatMessage]) -> Result<Vec<i32>, ChatError> {
+        self.conversation_tokens(&messages.into(), None)
+    }
+
+    /// As [`Engine::chat_tokens`], with tools and all else a template may look at. With
+    /// `most_tokens`, a conversation that cannot be so short is refused before any work.
+    pub fn conversation_tokens(
+        &self,
+        conversation: &Conversation,
+        most_tokens: Option<usize>,
+    ) -> Result<Vec<i32>, ChatError> {
+        let template = self.chat_template().ok_or(ChatError::NoTemplate)?;
+        let (begin, end) = (self.model().begin_text(), self.model().end_text());
+        let escapes = Escapes::new(self.model().control_texts());
+        let text = render_chat(&template, &escapes.conversation(conversation), &begin, &end)?;
+        let mut tokens = Vec::new();
+        for piece in &escapes.pieces(&text) {
+            tokens.extend(self.piece_tokens(piece, tokens.is_empty(), most_tokens)?);
+        }
+        Ok(tokens)
+    }
+
+    /// The model's own chat template, if it carries one.
+    pub fn chat_template(&self) -> Option<String> {
+        self.model().chat_template()
+    }
+
+    /// Tokens of a part of a text as they are amid the text.
+    fn piece_tokens(
+        &self,
+        piece: &Piece,
+        is_first: bool,
+        most_tokens: Option<usize>,
+    ) -> Result<Vec<i32>, TokenizeError> {
+        let parsing = Parsing { begin: false, control: !piece.is_literal };
+        let tokens = |text: &str| self.model().tokenize(text, parsing, most_tokens);
+        if !is_first && self.model().prefixes_space() {
+            let (before, both) =
+                (tokens(FORERUNNER)?, tokens(&format!("{FORERUNNER}{}", piece.text))?);
+            if let Some(after) = both.strip_prefix(&before[..]) {
+                return Ok(after.to_vec());
+            }
+        }
+        tokens(&piece.text)
+    }
+}

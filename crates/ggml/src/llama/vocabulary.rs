@@ -1,0 +1,123 @@
+//! A model's vocabulary: its tokens as bytes and texts, and which of them are marks that only a
+//! template should write. Turns no text into tokens; `tokenize` does.
+
+use super::facts::{VocabularyFacts, finder};
+use super::model::Model;
+use super::shim;
+use llama_cpp_sys_2 as sys;
+use std::ffi::CStr;
+
+/// Bytes read of the name of a pre-tokenizer; llama.cpp's longest has 24.
+const PRE_NAME_BYTES: usize = 64;
+
+impl Model {
+    /// The bytes of one token; not always whole UTF-8. Control tokens are empty
+    /// unless `special`.
+    pub fn token_bytes(&self, token: i32, special: bool) -> Vec<u8> {
+        let mut bytes = vec![0_u8; 32];
+        loop {
+            // SAFETY: the vocabulary lives as long as the model.
+            let written = unsafe { shim::token_to_piece(self.vocab(), token, &mut bytes, special) };
+            let written = written.unwrap_or_else(|thrown| {
+                tracing::warn!("token {token} counts as empty: {thrown}");
+                0
+            });
+            if let Ok(len) = usize::try_from(written) {
+                bytes.truncate(len);
+                return bytes;
+            }
+            bytes.resize(written.unsigned_abs() as usize, 0);
+        }
+    }
+
+    /// Number of tokens in the vocabulary.
+    pub fn vocab_size(&self) -> usize {
+        // SAFETY: the vocabulary lives as long as the model.
+        unsafe { sys::llama_vocab_n_tokens(self.vocab()) as usize }
+    }
+
+    /// Whether `token` ends a generation (end of text, end of turn).
+    pub fn is_end(&self, token: i32) -> bool {
+        // SAFETY: the vocabulary lives as long as the model.
+        unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
+    }
+
+    /// Texts that become control tokens where they are parsed. Tokens a vocabulary only defines
+    /// beside the learned ones, as many do `<think>`, are not among them.
+    pub fn control_texts(&self) -> &[String] {
+        &self.facts().control
+    }
+
+    /// Whether texts get a space put before them, as SentencePiece does: a text cut in two then
+    /// has other tokens than the whole.
+    pub fn prefixes_space(&self) -> bool {
+        // SAFETY: the vocabulary lives as long as the model.
+        unsafe { sys::llama_vocab_type(self.vocab()) == sys::LLAMA_VOCAB_TYPE_SPM }
+    }
+
+    /// Text of the beginning-of-text token, or empty.
+    pub fn begin_text(&self) -> String {
+        // SAFETY: the vocabulary lives as long as the model.
+        let token = unsafe { sys::llama_vocab_bos(self.vocab()) };
+        self.special_text(token)
+    }
+
+    /// Text of the end-of-text token, or empty.
+    pub fn end_text(&self) -> String {
+        // SAFETY: the vocabulary lives as long as the model.
+        let token = unsafe { sys::llama_vocab_eos(self.vocab()) };
+        self.special_text(token)
+    }
+
+    pub(super) fn facts(&self) -> &VocabularyFacts {
+        self.facts.get_or_init(|| self.gather())
+    }
+
+    fn gather(&self) -> VocabularyFacts {
+        let tokens = 0..self.vocab_size() as i32;
+        let longest = tokens.clone().map(|token| self.token_bytes(token, true).len()).max();
+        let of = |attributes: u32| -> Vec<String> {
+            let has = |&token: &i32| {
+                // SAFETY: the token is of the vocabulary, which lives as long as the model.
+                unsafe { sys::llama_vocab_get_attr(self.vocab(), token) & attributes != 0 }
+            };
+            let texts = tokens.clone().filter(has).map(|token| self.text(token));
+            texts.filter(|text| !text.is_empty()).collect()
+        };
+        let control = of(sys::LLAMA_TOKEN_ATTR_CONTROL | sys::LLAMA_TOKEN_ATTR_UNKNOWN);
+        VocabularyFacts {
+            longest_bytes: longest.unwrap_or(0).max(1),
+            pre: self.pre_tokenizer(),
+            find_control: finder(&control),
+            find_user_defined: finder(&of(sys::LLAMA_TOKEN_ATTR_USER_DEFINED)),
+            control,
+        }
+    }
+
+    fn pre_tokenizer(&self) -> String {
+        let mut name = [0_u8; PRE_NAME_BYTES];
+        // SAFETY: the model is live; the buffer is, with its length, and gets an end.
+        let text = unsafe {
+            let (key, to) = (c"tokenizer.ggml.pre".as_ptr(), name.as_mut_ptr().cast());
+            sys::llama_model_meta_val_str(self.raw(), key, to, name.len());
+            CStr::from_ptr(name.as_ptr().cast())
+        };
+        text.to_string_lossy().into_owned()
+    }
+
+    fn special_text(&self, token: i32) -> String {
+        if token < 0 {
+            return String::new();
+        }
+        String::from_utf8_lossy(&self.token_bytes(token, true)).into_owned()
+    }
+
+    /// A token's text as the vocabulary has it; llama.cpp looks for this one.
+    fn text(&self, token: i32) -> String {
+        // SAFETY: the token is of the vocabulary; the string lives as long as it does.
+        unsafe {
+            let text = sys::llama_vocab_get_text(self.vocab(), token);
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+}
