@@ -12,12 +12,13 @@ use crate::blocks::step::CurrentStep;
 use crate::blocks::streaming::streaming;
 use crate::blocks::timeline::Timeline;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
+use crate::text::constraint::{Constraint, ConstraintError};
+use crate::text::sampling::LazyVocabulary;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores::{every_core, pools};
 use crate::weights::{WeightSource, WeightsError, dense_reads, may_rearrange};
 use motley_ggml::{
-    Context, ContextOptions, Grammar, GrammarError, LayerGpu, LoadError, Model, ModelOptions,
-    Pools, ReadCounts, Runtime,
+    Context, ContextOptions, LayerGpu, LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime,
 };
 use motley_model::{ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError};
 use motley_plan::Loading;
@@ -28,6 +29,7 @@ use motley_sched::{Named, SchedulerSetup};
 use motley_store::MappedFiles;
 use motley_trace::run::RUN_VERSION;
 use motley_trace::{RunRecord, SharedRecord, StreamingRecord};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,6 +118,7 @@ pub struct Engine {
     helper: Option<HelperMaker>,
     hybrid: Option<HybridHandle>,
     timeline: Option<Arc<Timeline>>,
+    vocabulary: LazyVocabulary,
 }
 
 impl Engine {
@@ -166,6 +169,7 @@ impl Engine {
             helper: None,
             hybrid: None,
             timeline: options.records.then(|| Arc::new(Timeline::new())),
+            vocabulary: LazyVocabulary::default(),
         };
         if options.loading == Loading::Mapped && engine.spec.is_moe() {
             engine.share(options.hybrid.clone());
@@ -243,9 +247,9 @@ impl Engine {
         self.dense_reads.as_ref().map(|counts| (counts.read_bytes(), counts.skipped_bytes()))
     }
 
-    /// What a sampler may say, as GBNF whose first rule is `root`.
-    pub fn grammar(&self, gbnf: &str) -> Result<Grammar, GrammarError> {
-        Grammar::new(&self.model, gbnf)
+    /// What an answer may look like: a JSON schema, at its beginning.
+    pub fn constraint(&self, schema: &Value) -> Result<Constraint, ConstraintError> {
+        self.vocabulary.constraint(&self.model, schema)
     }
 
     /// llama.cpp's own.

@@ -38,8 +38,7 @@ pub use chunk::chunk_for;
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{
-    Grammar, GrammarError, LayerGpu, Runtime, Seam, SeamConflict, TokenizeError,
-    cpu::unused_cpu_level, schema_grammar,
+    LayerGpu, Runtime, Seam, SeamConflict, TokenizeError, cpu::unused_cpu_level,
 };
 pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;
@@ -52,6 +51,7 @@ pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
 };
 pub use text::chat::{ChatError, ChatMessage, Conversation};
+pub use text::constraint::{Constraint, ConstraintError};
 pub use text::sampling::{BadLogits, Sampling};
 pub use text::stream::TextStream;
 pub use threads::tune::{Tuned, tune};

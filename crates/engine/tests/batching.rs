@@ -1,10 +1,10 @@
 //! Many answers at once on a real (small) model: equal to sessions in exact mode,
-//! prefixes computed once, clients that leave, grammars.
+//! prefixes computed once, clients that leave, constraints.
 
 use motley_engine::batching::{Ask, Event, Reason};
 use motley_engine::{
     BatchOptions, Batching, Engine, EngineOptions, Generation, Runtime, Sampling, Seam,
-    SessionOptions, SubmitError, ThreadSet, ThreadSets, schema_grammar,
+    SessionOptions, SubmitError, ThreadSet, ThreadSets,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
     Ask {
         prompt: engine.tokenize(prompt).unwrap().into(),
         sampling: Sampling::default(),
-        grammar: None,
+        constraint: None,
         max_tokens,
         stop: Arc::default(),
         candidates: None,
@@ -185,12 +185,12 @@ fn a_stop_string_ends_the_answer_and_is_not_in_it() {
 }
 
 #[test]
-fn a_grammar_holds_whatever_the_model_wants() {
+fn a_constraint_holds_whatever_the_model_wants() {
     let Some(engine) = engine() else { return };
     let batching = start(&engine, false);
-    let gbnf = schema_grammar(r#"{"enum": ["red", "green"]}"#).unwrap();
-    let grammar = Some(engine.grammar(&gbnf).unwrap());
-    let asked = Ask { grammar, ignore_end: false, ..ask(&engine, PROMPTS[1], 64) };
+    let schema = serde_json::json!({ "enum": ["red", "green"] });
+    let constraint = Some(engine.constraint(&schema).unwrap());
+    let asked = Ask { constraint, ignore_end: false, ..ask(&engine, PROMPTS[1], 64) };
     let (text, reason, _) = read(batching.submit(asked).unwrap());
     assert!(["\"red\"", "\"green\""].contains(&text.trim()), "{text}");
     assert_eq!(reason, Reason::Stop);

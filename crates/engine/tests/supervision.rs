@@ -133,7 +133,7 @@ fn ask(prompt: Vec<i32>, max_tokens: usize) -> Ask {
     Ask {
         prompt: prompt.into(),
         sampling: Sampling::default(),
-        grammar: None,
+        constraint: None,
         max_tokens,
         stop: Arc::default(),
         candidates: None,

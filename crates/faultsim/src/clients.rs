@@ -73,7 +73,7 @@ impl Client {
         Ask {
             prompt: self.plan.prompt.as_slice().into(),
             sampling: Sampling::default(),
-            grammar: None,
+            constraint: None,
             max_tokens: self.plan.max_tokens,
             stop: self.expected.stop.iter().cloned().collect(),
             candidates: self.plan.candidates,

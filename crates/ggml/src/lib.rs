@@ -27,10 +27,9 @@ pub use compute::{
     devices,
 };
 pub use llama::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Grammar, GrammarError,
-    LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions, Parsing, PoolChoice,
-    Pools, ReadCounts, Sampler, SamplerStage, SeamConflict, Stays, Thrown, TokenizeError,
-    VirtualFile, Weights, schema_grammar,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, LayerGpu, LoadError,
+    LoadProgress, MappedWeights, Model, ModelOptions, Parsing, PoolChoice, Pools, ReadCounts,
+    Sampler, SamplerStage, SeamConflict, Stays, Thrown, TokenizeError, VirtualFile, Weights,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, Layout, StackSpec};
 pub use seam::{

@@ -4,8 +4,8 @@
 use super::compute::Compute;
 use super::stop::StopText;
 use crate::text::sampling::{self, BadLogits};
-use crate::{Sampling, TextStream};
-use motley_ggml::{Grammar, Sampler};
+use crate::{Constraint, ConstraintError, Sampling, TextStream};
+use motley_ggml::Sampler;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -19,14 +19,14 @@ pub struct Ask {
     /// How tokens are chosen.
     pub sampling: Sampling,
     /// What may be said at all.
-    pub grammar: Option<Grammar>,
+    pub constraint: Option<Constraint>,
     /// Most tokens to answer with.
     pub max_tokens: usize,
     /// Strings that end the answer and are not part of it.
     pub stop: Arc<[String]>,
     /// Log-probabilities of each token, with so many alternatives.
     pub candidates: Option<usize>,
-    /// Go on past the model's end token.
+    /// Go on past the model's end token; a constraint that is satisfied ends all the same.
     pub ignore_end: bool,
     /// Show control tokens written out, for formats that are made of them.
     pub control_tokens: bool,
@@ -93,6 +93,7 @@ pub struct Done {
 /// A request that the thread works on.
 pub(super) struct Stream {
     sampler: Sampler,
+    constraint: Option<Constraint>,
     text: TextStream,
     stop: StopText,
     candidates: Option<usize>,
@@ -111,8 +112,8 @@ pub(super) enum Next {
     Token(i32),
     /// The answer is whole.
     End(Reason),
-    /// No token fits the grammar.
-    Stuck,
+    /// No token fits the constraint, or it is too much work to say which; the reason.
+    Stuck(String),
     /// The context has no logits here.
     Silent,
     /// The model computed nothing to choose from.
@@ -123,15 +124,13 @@ impl Stream {
     pub(super) fn new(ask: Ask, vocab_size: usize, events: mpsc::Sender<Event>) -> Self {
         let mut sampler = ask.sampling.sampler(vocab_size);
         ask.prompt.iter().for_each(|&token| sampler.accept(token));
-        if let Some(grammar) = ask.grammar {
-            sampler = sampler.with_grammar(grammar);
-        }
         Self {
             sampler,
             text: TextStream::default(),
             stop: StopText::new(ask.stop),
             candidates: ask.candidates.map(|count| count.min(TOP_CANDIDATES_MAX)),
-            ignore_end: ask.ignore_end,
+            ignore_end: ask.ignore_end && ask.constraint.is_none(),
+            constraint: ask.constraint,
             control_tokens: ask.control_tokens,
             max_tokens: ask.max_tokens,
             done: Done {
@@ -155,7 +154,14 @@ impl Stream {
         if let Err(bad) = sampling::check(logits) {
             return Next::Failed(bad);
         }
-        let Some(token) = self.sampler.sample_from(logits) else { return Next::Stuck };
+        let token = match &mut self.constraint {
+            Some(constraint) => sampling::sample_within(&mut self.sampler, constraint, logits),
+            None => self.sampler.sample_from(logits).ok_or(ConstraintError::Stuck),
+        };
+        let token = match token {
+            Ok(token) => token,
+            Err(error) => return Next::Stuck(error.to_string()),
+        };
         self.done.answer_tokens += 1;
         if compute.is_end(token) && !self.ignore_end {
             return Next::End(Reason::Stop);

@@ -208,9 +208,7 @@ impl<C: Compute> Worker<C> {
                 }
                 Next::End(reason) => self.end(part.request, reason),
                 Next::Failed(bad) => self.fail_one(part.request, bad.to_string()),
-                Next::Stuck => {
-                    self.fail_one(part.request, "no token fits the grammar".to_owned());
-                }
+                Next::Stuck(reason) => self.fail_one(part.request, reason),
                 Next::Silent => {
                     self.fail_one(part.request, "the context has no logits".to_owned());
                 }

@@ -4,12 +4,14 @@
 //! * [`chat`]: the model's own chat template; `literal`: what clients say stays text.
 //! * `template`: what a template expects of Python; `checked`: it sent through checks;
 //!   `operations`: the checks; `budget`: what it may cost.
-//! * [`sampling`]: from settings to llama.cpp's sampler chain.
+//! * [`constraint`]: what an answer may look like, from a JSON schema.
+//! * [`sampling`]: from settings to llama.cpp's sampler chain; one token, within a constraint.
 //! * [`stream`]: tokens to text as they arrive.
 
 mod budget;
 pub mod chat;
 mod checked;
+pub mod constraint;
 mod literal;
 mod operations;
 pub mod sampling;

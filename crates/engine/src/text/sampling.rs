@@ -1,7 +1,10 @@
 //! How the next token is chosen: settings a person gives, as llama.cpp's samplers; and whether
 //! there is anything to choose from.
 
-use motley_ggml::{Sampler, SamplerStage};
+use super::constraint::{Constraint, ConstraintError, Token, Vocabulary};
+use motley_ggml::{Model, Sampler, SamplerStage};
+use serde_json::Value;
+use std::sync::OnceLock;
 
 /// Sampling settings. The default is greedy: the same answer every time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,6 +133,44 @@ pub(crate) fn check(logits: &[f32]) -> Result<(), BadLogits> {
         true if first == f32::NEG_INFINITY => Err(BadLogits::NonePossible),
         true => Err(BadLogits::AllAlike),
         false => Ok(()),
+    }
+}
+
+/// One token within `constraint`, remembered by it and by the sampler. The chain is asked freely
+/// first: most of the time its choice is allowed, and no mask of the whole vocabulary is needed.
+pub(crate) fn sample_within(
+    sampler: &mut Sampler,
+    constraint: &mut Constraint,
+    logits: &[f32],
+) -> Result<i32, ConstraintError> {
+    let token = match sampler.choose(logits) {
+        Some(token) if constraint.allows(token)? => token,
+        _ => {
+            let mask = constraint.mask()?;
+            let token = sampler.choose_among(logits, |token| mask.allows(token));
+            token.ok_or(ConstraintError::Stuck)?
+        }
+    };
+    constraint.accept(token)?;
+    sampler.accept(token);
+    Ok(token)
+}
+
+/// A model's tokens, arranged when the first constraint is made.
+#[derive(Default)]
+pub(crate) struct LazyVocabulary(OnceLock<Result<Vocabulary, ConstraintError>>);
+
+impl LazyVocabulary {
+    /// `schema` at its beginning, over the tokens of `model`, which is the same every time.
+    pub(crate) fn constraint(
+        &self,
+        model: &Model,
+        schema: &Value,
+    ) -> Result<Constraint, ConstraintError> {
+        let token = |id| Token { bytes: model.token_bytes(id, false), ends: model.is_end(id) };
+        let tokens = (0..model.vocab_size() as i32).map(token);
+        let vocabulary = self.0.get_or_init(|| Vocabulary::new(tokens));
+        vocabulary.as_ref().map_err(Clone::clone)?.constraint(schema)
     }
 }
 

@@ -44,8 +44,8 @@ impl TextStream {
 }
 
 /// How many bytes of one character are there, and how many its first byte announces. A character that
-/// is written wrongly (longer than needed, beyond Unicode) is one to llama.cpp's grammars, which
-/// count characters for `maxLength`; so it is one here.
+/// is written wrongly (longer than needed, beyond Unicode) is one character in what
+/// a reader sees, too.
 fn written(bytes: &[u8]) -> (usize, usize) {
     let announced = match bytes[0] {
         0xC0..=0xDF => 2,

@@ -8,14 +8,13 @@
 //!   `extent`: what of a text those bounds count.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
-//! * `sampler`, `grammar`: how tokens are chosen.
+//! * `sampler`: how tokens are chosen.
 
 mod affinity;
 mod batch;
 mod context;
 mod extent;
 mod facts;
-mod grammar;
 mod log;
 mod model;
 mod runtime;
@@ -28,7 +27,6 @@ mod weights;
 
 pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
-pub use grammar::{Grammar, GrammarError, schema_grammar};
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
 pub use runtime::SeamConflict;
 pub use sampler::{Sampler, SamplerStage};

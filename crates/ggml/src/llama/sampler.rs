@@ -1,7 +1,6 @@
 //! llama.cpp's sampler chain. Which samplers, with which values, is the caller's choice.
 
 use super::context::Context;
-use super::grammar::Grammar;
 use llama_cpp_sys_2 as sys;
 use std::ptr::NonNull;
 
@@ -38,7 +37,6 @@ pub struct Sampler {
     raw: NonNull<sys::llama_sampler>,
     /// Whether the chain only takes the most likely: then no candidates are written out.
     greedy: bool,
-    grammar: Option<Grammar>,
     /// Kept between tokens: the vocabulary is too large to allocate it for each.
     candidates: Vec<sys::llama_token_data>,
 }
@@ -57,52 +55,37 @@ impl Sampler {
             }
             let raw = NonNull::new(chain).expect("llama.cpp allocates samplers or aborts");
             let greedy = stages == [SamplerStage::Greedy];
-            Self { raw, greedy, grammar: None, candidates: Vec::new() }
+            Self { raw, greedy, candidates: Vec::new() }
         }
     }
 
-    /// Says only what `grammar` allows.
-    pub fn with_grammar(mut self, grammar: Grammar) -> Self {
-        self.grammar = Some(grammar);
-        self
-    }
-
-    /// Samples from the logits of the batch's token at `index`, within the grammar if there
-    /// is one, and remembers the choice; `None` when the grammar leaves no token or there are
-    /// no logits. The chain is asked freely first: most of the time its choice is allowed,
-    /// and the whole vocabulary need not be matched against the grammar.
+    /// Samples from the logits of the batch's token at `index` and remembers the choice;
+    /// `None` when there are no logits.
     pub fn sample(&mut self, context: &Context, index: usize) -> Option<i32> {
         self.sample_from(context.logits(index)?)
     }
 
     /// As [`Sampler::sample`], from the logits themselves, `[vocab]`.
     pub fn sample_from(&mut self, logits: &[f32]) -> Option<i32> {
-        let mut token = match self.greedy {
-            true => likeliest(logits),
-            false => self.choose(logits, None),
-        };
-        if let Some(mut grammar) = self.grammar.take() {
-            if !token.is_some_and(|token| grammar.allows(token)) {
-                token = self.choose(logits, Some(&mut grammar));
-            }
-            token = token.filter(|&token| grammar.accept(token));
-            self.grammar = Some(grammar);
-        }
-        if let Some(token) = token {
-            self.accept(token);
-        }
-        token
+        let token = self.choose(logits)?;
+        self.accept(token);
+        Some(token)
     }
 
-    fn choose(&mut self, logits: &[f32], grammar: Option<&mut Grammar>) -> Option<i32> {
+    /// The chain's choice, not remembered.
+    pub fn choose(&mut self, logits: &[f32]) -> Option<i32> {
+        match self.greedy {
+            true => likeliest(logits),
+            false => self.choose_among(logits, |_| true),
+        }
+    }
+
+    /// As [`Sampler::choose`], of the tokens that `allowed` lets pass; `None` without any.
+    pub fn choose_among(&mut self, logits: &[f32], allowed: impl Fn(i32) -> bool) -> Option<i32> {
         let data = |(id, &logit)| sys::llama_token_data { id: id as i32, logit, p: 0.0 };
         self.candidates.clear();
-        self.candidates.extend(logits.iter().enumerate().map(data));
-        if let Some(grammar) = grammar {
-            grammar.mask(&mut self.candidates);
-            // Fewer candidates are cheaper to sort, and none is found out here.
-            self.candidates.retain(|candidate| candidate.logit > f32::NEG_INFINITY);
-        }
+        let candidates = logits.iter().enumerate().map(data);
+        self.candidates.extend(candidates.filter(|candidate| allowed(candidate.id)));
         if self.candidates.is_empty() {
             return None;
         }
@@ -188,7 +171,7 @@ mod tests {
         let logits: Vec<f32> = (0..1000).map(|at| ((at * 7919) % 613) as f32).collect();
         let mut sampler = Sampler::new(&[SamplerStage::Greedy], logits.len());
         assert!(sampler.greedy);
-        assert_eq!(sampler.choose(&logits, None), likeliest(&logits));
+        assert_eq!(sampler.choose_among(&logits, |_| true), likeliest(&logits));
         let drawn = [SamplerStage::Temperature(1.0), SamplerStage::Draw(1)];
         assert!(!Sampler::new(&drawn, logits.len()).greedy);
     }

@@ -30,7 +30,7 @@ where
     let ReadBody { bytes, ticket } = read_body(&app, request).await?;
     ticket.turn(app.queued()).await?;
     let preparing = Arc::clone(&app);
-    // JSON, templates, tokens and grammars take long enough to hold up other connections. The
+    // JSON, templates, tokens and schemas take long enough to hold up other connections. The
     // ticket goes along: a client that leaves does not end what is being prepared.
     let prepared = tokio::task::spawn_blocking(move || {
         let request: R = parse(&bytes, preparing.prompt_values())?;

@@ -4,7 +4,7 @@
 //! * `params`: sampling fields and limits.
 //! * `size`: prompts that cannot fit, refused before they are tokenized.
 //! * `prompt`: messages and tools to a conversation.
-//! * `schema`: formats and forced calls to a grammar.
+//! * `schema`: formats and forced calls to a constraint.
 
 pub(crate) mod params;
 pub(crate) mod prompt;
@@ -42,7 +42,7 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
     let checked = params::check(&request.sampling, app)?;
     size::check_messages(app, &request.messages)?;
     let tools = prompt::Tools::of(request)?;
-    let grammar = schema::grammar(request, &tools)?;
+    let constraint = schema::constraint(app, request, &tools)?;
     let format = match (tools.is_forced(), tools.is_empty(), app.format) {
         (true, _, _) => Format::Forced,
         // The system prompt explains this format to a model whose template has none.
@@ -60,11 +60,9 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
     log_text(app, || request.messages.iter().map(|m| format!("{:?}", m.content)).collect());
     let mut asks = Vec::new();
     for choice in 0..checked.choices {
-        let grammar = match &grammar {
-            Some(gbnf) => Some(schema::compile(app, gbnf)?),
-            None => None,
-        };
-        let ask = Ask { prompt: Arc::clone(&tokens), grammar, candidates, ..checked.ask(choice) };
+        let constraint = constraint.clone();
+        let ask =
+            Ask { prompt: Arc::clone(&tokens), constraint, candidates, ..checked.ask(choice) };
         asks.push(Ask { max_tokens, control_tokens: format.control_tokens(), ..ask });
     }
     Ok(prepared(asks, format, &checked, Vec::new()))

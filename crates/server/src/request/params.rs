@@ -30,7 +30,7 @@ impl CheckedParams {
         Ask {
             prompt: Arc::default(),
             sampling: Sampling { seed, ..self.sampling },
-            grammar: None,
+            constraint: None,
             max_tokens: 0,
             stop: Arc::clone(&self.stop),
             candidates: None,

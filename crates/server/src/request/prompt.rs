@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_break_a_grammar_are_refused() {
+    fn names_that_no_tool_may_have_are_refused() {
         let json = json!({ "messages": [], "tools": [{ "type": "function", "function": { "name": "a b" } }] });
         assert!(Tools::of(&request(json)).is_err());
     }

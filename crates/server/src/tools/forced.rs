@@ -1,4 +1,4 @@
-//! A call that the grammar enforces: the whole output is `{"name": …, "arguments": …}`.
+//! A call that its schema enforces: the whole output is `{"name": …, "arguments": …}`.
 
 use super::parsed::{Call, Parsed};
 

@@ -22,7 +22,7 @@ pub(crate) enum Format {
     Mistral,
     /// Channels between control tokens: gpt-oss.
     Harmony,
-    /// The output is one call as JSON, as a grammar enforces.
+    /// The output is one call as JSON, as its schema enforces.
     Forced,
 }
 
