@@ -1,7 +1,8 @@
 //! Facts for a decision, gathered: the model's header, this machine or a described one, what was
 //! measured, tuned and recorded here. Gathers; every choice is `motley_plan::decide`'s.
 
-use crate::args::Global;
+use crate::args::{Global, TrustArgs};
+use crate::check_file;
 use crate::page::progress_target;
 use crate::terminal::note;
 use anyhow::{Context, Result, ensure};
@@ -59,6 +60,21 @@ impl Known {
             spec,
             files,
         })
+    }
+
+    /// As [`Known::here`], for whoever goes on to compute with the model: a file not seen before is
+    /// tried by a child first.
+    pub(crate) fn to_run(
+        runtime: &Runtime,
+        global: &Global,
+        path: &Path,
+        trust: TrustArgs,
+    ) -> Result<Self> {
+        let known = Self::here(runtime, path)?;
+        if !trust.trust_file {
+            check_file::check(global, &known.spec, &known.files)?;
+        }
+        Ok(known)
     }
 
     /// The model at `path` on a machine that is described.

@@ -6,12 +6,11 @@
 //! <state>/motley/last-trace.jsonl    which experts were used; absent when none were streamed
 //! ```
 //!
-//! `<state>` is the system's folder for state (`XDG_STATE_HOME`, `~/.local/state`, …);
-//! `MOTLEY_STATE` names another in place of `<state>/motley`. `--no-record` leaves both alone.
+//! `state` says where that is. `--no-record` leaves both alone.
 
 use crate::recorder::{SharedRecorder, header};
+pub(crate) use crate::state::folder;
 use anyhow::{Context, Result};
-use etcetera::BaseStrategy;
 use motley_engine::{Engine, Session, SessionOptions};
 use motley_trace::whole_file::{UNFINISHED, WholeFile};
 use std::fs::File;
@@ -23,17 +22,6 @@ use std::time::{Duration, SystemTime};
 const MAX_VISITS: u64 = 80_000;
 /// Unfinished files of runs that were ended from outside are removed after this time.
 const STALE: Duration = Duration::from_secs(24 * 3600);
-
-/// Where the last run is kept.
-pub(crate) fn folder() -> Result<PathBuf> {
-    if let Some(folder) = std::env::var_os("MOTLEY_STATE").filter(|folder| !folder.is_empty()) {
-        return Ok(folder.into());
-    }
-    let strategy = etcetera::choose_base_strategy()
-        .context("no folder for state is known; set MOTLEY_STATE")?;
-    let state = strategy.state_dir().unwrap_or_else(|| strategy.cache_dir());
-    Ok(state.join("motley"))
-}
 
 /// That folder, made if it can be; what is in the way is said when the run is kept.
 pub(crate) fn make_folder() -> Option<PathBuf> {

@@ -27,7 +27,7 @@ pub(crate) fn load(
     load: &LoadArgs,
     outputs: Outputs,
 ) -> Result<Loaded> {
-    let known = Known::here(&runtime, model)?;
+    let known = Known::to_run(&runtime, global, model, load.trust)?;
     let decision = decision(&known, load, outputs)?;
     let engine = execute(runtime, global, known, &decision, false)?;
     Ok(Loaded { engine, decision })

@@ -6,6 +6,7 @@
 
 mod api_key;
 mod args;
+mod check_file;
 mod commands;
 mod known;
 mod last;
@@ -15,6 +16,7 @@ mod npu;
 mod page;
 mod recorder;
 mod sandbox;
+mod state;
 mod terminal;
 mod timeline;
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         }
         Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
         Command::Worker => commands::worker::run(),
+        Command::CheckFile => commands::check_file::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -187,6 +187,7 @@ fn serve_obeys_every_flag() {
     path!(model);
     let run = |args: &[&str]| {
         let mut server = Command::new(env!("CARGO_BIN_EXE_motley"))
+            .env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"))
             .env("MOTLEY_CONFIG", concat!(env!("CARGO_TARGET_TMPDIR"), "/config"))
             .args(args)
             .stdout(Stdio::piped())

@@ -19,8 +19,11 @@ use crate::threads::cores::{every_core, pools};
 use crate::weights::{WeightSource, WeightsError, dense_reads, may_rearrange};
 use motley_ggml::{
     Context, ContextOptions, LayerGpu, LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime,
+    Weights,
 };
-use motley_model::{ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError};
+use motley_model::{
+    ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError, check_values,
+};
 use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
@@ -140,13 +143,28 @@ impl Engine {
         options: &EngineOptions,
         on_progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, EngineError> {
-        let path = &files.paths[0].clone();
-        files.check_values().map_err(|source| EngineError::Values { path: path.into(), source })?;
+        let path = &files.paths[0];
+        check_values(&files.headers)
+            .map_err(|source| EngineError::Values { path: path.into(), source })?;
         let spec = Arc::new(spec);
         let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
         let EngineOptions { loading, gpu_layers, gpu_experts, .. } = *options;
         let source = WeightSource { runtime, loading, repack, gpu_layers, gpu_experts };
-        let (weights, bytes) = source.weights(&spec, &files)?;
+        let weights = source.weights(&spec, &files)?;
+        let options = EngineOptions { repack, ..options.clone() };
+        Self::load_weights(runtime, (spec, files), weights, &options, on_progress)
+    }
+
+    /// Loads `weights`, and has their mapping at hand if they have one; values were checked.
+    pub(crate) fn load_weights(
+        runtime: Runtime,
+        (spec, files): (Arc<ModelSpec>, ModelFiles),
+        (weights, bytes): (Weights, Option<MappedFiles>),
+        options: &EngineOptions,
+        on_progress: &mut dyn FnMut(f32) -> bool,
+    ) -> Result<Self, EngineError> {
+        let path = &files.paths[0];
+        let EngineOptions { repack, gpu_layers, gpu_experts, .. } = *options;
         let dense_reads = dense_reads(&weights);
         let gpus = options.gpus.clone();
         let model_options = ModelOptions { repack, gpus, gpu_layers, gpu_experts };

@@ -3,6 +3,7 @@
 //!
 //! Modules, in reading order:
 //! * [`engine`]: loading, vocabulary, sessions; [`weights`]: where weights come from.
+//! * [`rehearsal`]: a header tried with everything but the weights.
 //! * [`execute`]: a decision as the engine's options.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * `chunk`: how long the chunks of a prompt are.
@@ -22,6 +23,7 @@ pub mod clock;
 pub mod engine;
 pub mod eval;
 pub mod execute;
+pub mod rehearsal;
 pub mod session;
 pub mod text;
 pub mod threads;
@@ -47,6 +49,7 @@ pub use motley_sched::admission;
 pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_store::FaultPlan;
+pub use rehearsal::{RehearsalError, rehearse};
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
 };

@@ -7,7 +7,6 @@ use crate::gguf::{
     GgufHeader, GgufLimits, LayoutError, MetaValue, ReadError, VirtualLayout, rewrite_header,
 };
 use crate::opened::OpenedFile;
-use crate::values::{self, ValueError};
 
 /// Most shards of one model; their number has five digits in the names, and real ones a few dozen.
 pub const MAX_SHARDS: u64 = 4096;
@@ -117,12 +116,6 @@ impl ModelFiles {
     /// One virtual file over all of them.
     pub fn layout(&self) -> Result<VirtualLayout, LayoutError> {
         rewrite_header(&self.headers)
-    }
-
-    /// Refuses values on which llama.cpp would end the process: whoever hands the files to it
-    /// calls this first.
-    pub fn check_values(&self) -> Result<(), ValueError> {
-        values::check(&self.headers)
     }
 
     fn check_tensor_count(&self) -> Result<(), OpenError> {

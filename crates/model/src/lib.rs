@@ -45,4 +45,4 @@ pub use router::{Gating, Groups, Router};
 pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};
 pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};
-pub use values::{MAX_TOKEN_BYTES, MAX_WIDTH, ValueError};
+pub use values::{MAX_TOKEN_BYTES, MAX_WIDTH, ValueError, check_values};

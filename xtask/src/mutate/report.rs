@@ -109,8 +109,7 @@ impl Report {
         kinds.iter().for_each(|kind| self.by_kind.entry(kind).or_default().add(&run.ending));
         match &run.ending {
             Ending::ChildFailed(said) => {
-                let words = said.split_once(": ").map_or(said.as_str(), |(_, words)| words);
-                *self.child_ends.entry(words.to_owned()).or_default() += 1;
+                *self.child_ends.entry(said.clone()).or_default() += 1;
             }
             Ending::Bad { how, said } => self.bad.push(Told {
                 number: run.number,

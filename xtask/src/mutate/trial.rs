@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// Address space of a trial, in KiB as `ulimit` takes it.
 const ADDRESS_SPACE_KIB: u64 = 6 << 20;
 /// How long a trial may take.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
 /// What is tokenized and continued; several scripts.
 const PROMPT: &str = "Hello 世界, Привет! 12345 naïve 🙂 x";
 /// Words of the message when a child process found that a file ends the engine.
-const CHILD_FAILED: &str = "makes the engine fail";
+const CHILD_FAILED: &str = "makes the engine fail: ";
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +84,13 @@ fn ending(status: Option<ExitStatus>, said: String) -> Ending {
     };
     match (status.code(), status.signal()) {
         (Some(0), _) => Ending::Answered,
-        (Some(1 | 2), _) if said.contains(CHILD_FAILED) => Ending::ChildFailed(said),
-        (Some(1 | 2), _) => Ending::Refused(said),
+        (Some(1 | 2), _) => match said.split_once(CHILD_FAILED) {
+            Some((_, words)) => {
+                let words = words.rsplit_once(" (seen").map_or(words, |(words, _)| words);
+                Ending::ChildFailed(words.to_owned())
+            }
+            None => Ending::Refused(said),
+        },
         (_, Some(signal)) => Ending::Bad { how: format!("signal {signal}"), said },
         (code, None) => Ending::Bad { how: format!("exit code {code:?}"), said },
     }
@@ -115,8 +120,9 @@ mod tests {
         assert!(matches!(ended(101 << 8), Ending::Bad { .. }));
         assert!(matches!(ended(6), Ending::Bad { how, .. } if how == "signal 6"));
         assert!(matches!(ending(None, String::new()), Ending::Bad { .. }));
-        let child = ending(Some(ExitStatus::from_raw(1 << 8)), format!("MODEL {CHILD_FAILED}: x"));
-        assert!(matches!(child, Ending::ChildFailed(_)));
+        let child =
+            ending(Some(ExitStatus::from_raw(1 << 8)), format!("MODEL {CHILD_FAILED}x (seen)"));
+        assert_eq!(child, Ending::ChildFailed("x".into()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What `motley doctor` and `motley calibrate` take.
 
-use super::wishes::Wishes;
+use super::wishes::{TrustArgs, Wishes};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -36,4 +36,6 @@ pub(crate) struct Calibrate {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 }

@@ -34,7 +34,7 @@ pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, Syntheti
 pub(crate) use size::parse_size;
 pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
-pub(crate) use wishes::{LoadArgs, LoadingArg, parse_devices};
+pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs, parse_devices};
 
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Measure one engine as a job on stdin says (used by `bench` and by tests)
     #[command(hide = true)]
     Worker,
+    /// Try a file as a job on stdin says (used before a file is loaded for the first time)
+    #[command(hide = true)]
+    CheckFile,
 }
 
 /// `motley run`.

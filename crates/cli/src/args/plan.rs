@@ -1,6 +1,6 @@
 //! What `motley plan` and `motley predict` take.
 
-use super::wishes::Wishes;
+use super::wishes::{TrustArgs, Wishes};
 use clap::{Args, ValueEnum};
 use motley_plan::Goal;
 use std::path::PathBuf;
@@ -51,6 +51,8 @@ pub(crate) struct Predict {
     /// How often every case runs, in turn; the middle one counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 }
 
 /// Values of `--goal`.

@@ -1,6 +1,6 @@
 //! What `motley tune` takes.
 
-use super::wishes::Wishes;
+use super::wishes::{TrustArgs, Wishes};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -20,6 +20,8 @@ pub(crate) struct Tune {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 }
 
 /// Values of `--goal`.

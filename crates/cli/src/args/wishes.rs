@@ -18,6 +18,17 @@ pub(crate) struct LoadArgs {
         "threads", "memory", "devices", "loading", "policy", "prefetch", "exact", "context", "chunk",
     ])]
     pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+}
+
+/// Whether a file not seen before is tried first.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct TrustArgs {
+    /// Load a file not seen before at once; by default a process of its own tries it first, so
+    /// that one which ends the engine gives a message
+    #[arg(long, help_heading = "Loading")]
+    pub(crate) trust_file: bool,
 }
 
 /// What is asked for; what is not is chosen.

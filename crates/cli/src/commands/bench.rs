@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     if npu::bench(global, &prompts, &bench.device)? {
         return Ok(());
     }
-    let job = job(bench)?;
+    let job = job(global, bench)?;
     let load_before = load_average();
     let mut pairs = Vec::new();
     let bar = progress(global.json, bench.pairs);
@@ -101,12 +101,12 @@ pub(crate) fn child(job: &Job) -> Result<Outcome> {
 }
 
 /// What both sides measure: Motley as decided, the bare engine with the same threads and chunk.
-fn job(bench: &Bench) -> Result<Job> {
+fn job(global: &Global, bench: &Bench) -> Result<Job> {
     let context = (bench.prefill + bench.decode + 1).next_multiple_of(256) as u32;
     let mut load = bench.load.clone();
     load.wishes.context = context.max(load.wishes.context);
     let runtime = Runtime::start(Seam::Registered)?;
-    let known = Known::here(&runtime, &bench.model)?;
+    let known = Known::to_run(&runtime, global, &bench.model, load.trust)?;
     let decision = decision(&known, &load, Outputs::Streams(1))?;
     let fits = decision.session.context_tokens;
     ensure!(context <= fits, "the plan has a context of {fits}; these runs need {context}");

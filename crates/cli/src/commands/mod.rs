@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
+pub(crate) mod check_file;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;

@@ -26,7 +26,8 @@ pub(crate) fn run(global: &Global, args: &Predict, columns: Option<u16>) -> Resu
     let runtime = Runtime::start(Seam::Registered)?;
     let mut cases = pairs
         .map(|(model, budget)| {
-            let mut case = Case::new(&runtime, args, model, budget)?;
+            let known = Known::to_run(&runtime, global, model, args.trust)?;
+            let mut case = Case::new(&known, args, model, budget)?;
             case.job.text.clone_from(&text);
             Ok(case)
         })
@@ -56,8 +57,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(runtime: &Runtime, args: &Predict, model: &Path, budget: Option<u64>) -> Result<Self> {
-        let known = Known::here(runtime, model)?;
+    fn new(known: &Known, args: &Predict, model: &Path, budget: Option<u64>) -> Result<Self> {
         ensure!(
             known.measured.is_some(),
             "nothing to predict with; `motley calibrate` measures this machine"

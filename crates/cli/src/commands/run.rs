@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let mut known = Known::here(&runtime, &run.model)?;
+    let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
     known.measure_once(&runtime, global)?;
     let decision = decision(&known, &run.load, Outputs::Streams(1))?;
     let sandbox = restrict_files(run, &known, &decision)?;

@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let api_key = api_key::read(&serve.safety)?;
     let runtime = Runtime::start(Seam::Registered)?;
     let outputs = Outputs::Streams(serve.streams.into());
-    let mut known = Known::here(&runtime, &serve.model)?;
+    let mut known = Known::to_run(&runtime, global, &serve.model, serve.load.trust)?;
     known.measure_once(&runtime, global)?;
     let decision = decision(&known, &serve.loading(), outputs)?;
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, &[])?;

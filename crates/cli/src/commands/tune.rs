@@ -26,7 +26,7 @@ it meets the sea. For most of the year it is shallow and slow, but in spring";
 pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     ensure!(args.wishes.threads.is_none(), "--threads: tune finds the number of threads itself");
-    let known = Known::here(&runtime, &args.model)?;
+    let known = Known::to_run(&runtime, global, &args.model, args.trust)?;
     let decision = known.decide(&args.wishes.asked(Outputs::Streams(1)))?;
     let engine = execute(runtime, global, known, &decision, false)?;
     let mut session = engine.session(&SessionOptions::of(&decision))?;

@@ -25,6 +25,7 @@ impl Server {
     /// As [`Server::start`], with its log going to `log`.
     pub(crate) fn start_logging(model: &Path, args: &[&str], log: impl Into<Stdio>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
+            .env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"))
             .arg("serve")
             .arg(model)
             .args(["--json", "--port", "0", "--threads", "1", "--alias", "m"])

@@ -9,6 +9,7 @@ use super::weights::Weights;
 use crate::gpu::device::GpuDevice;
 use crate::seam::mapped::MappedMemory;
 use crate::seam::runtime::Runtime;
+use crate::seam::zeros::ZeroMemory;
 use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
@@ -115,12 +116,14 @@ impl Model {
         let parts = parts(&options.gpus);
         params.tensor_split = parts.as_ptr();
         let mapped = weights.mapped().ok_or(LoadError::Unwatched)?;
+        let zeros = weights.zeros();
         let experts_in_memory = options.gpu_layers > 0 && !options.gpu_experts;
-        let overrides = weights.overrides(mapped.as_ref(), experts_in_memory);
+        let overrides = weights.overrides(mapped.as_ref(), zeros.as_ref(), experts_in_memory);
         let overrides = overrides.ok_or(LoadError::NoSeam)?;
         params.tensor_buft_overrides = overrides.as_ptr();
         let raw = load_raw(weights, params)?;
         mapped.iter().for_each(MappedMemory::loaded);
+        zeros.iter().for_each(ZeroMemory::loaded);
         match NonNull::new(raw) {
             Some(raw) => Ok(Self { raw, mapped, facts: OnceLock::new() }),
             None if state.cancelled => Err(LoadError::Cancelled),
@@ -182,7 +185,9 @@ fn load_raw(
             Ok(unsafe { shim::model_load_from_file(&path, &params) }?)
         }
         Weights::Mapped(weights) => load_stream(weights.into_file(), params),
-        Weights::Read(file) | Weights::Reserved(file) => load_stream(file, params),
+        Weights::Read(file) | Weights::Reserved(file) | Weights::Zeros(file) => {
+            load_stream(file, params)
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::vfile::VirtualFile;
 use crate::seam::device;
 use crate::seam::mapped::MappedMemory;
+use crate::seam::zeros::ZeroMemory;
 use llama_cpp_sys_2 as sys;
 use motley_model::ModelSpec;
 use motley_model::gguf::VirtualLayout;
@@ -39,6 +40,9 @@ pub enum Weights {
     /// As `Read`, with the routed experts in reserved address space, unread: an
     /// executor fills them. The virtual file should skip their bytes.
     Reserved(VirtualFile),
+    /// Zeros that take no memory, whatever the virtual file holds: a header without its weights.
+    /// Not together with [`super::ModelOptions::repack`].
+    Zeros(VirtualFile),
 }
 
 /// A model's mapped files, and the virtual file without what stays in them.
@@ -87,11 +91,17 @@ impl Weights {
         MappedMemory::new(spec, files.clone()).map(Some)
     }
 
+    /// The memory that zeros are in, if weights are.
+    pub(super) fn zeros(&self) -> Option<ZeroMemory> {
+        matches!(self, Self::Zeros(_)).then(ZeroMemory::new)
+    }
+
     /// Which tensors go to memory that we name; llama.cpp places the others. Ends with an empty
     /// one. `None` when experts are to be reserved and the device is not registered.
     pub(super) fn overrides(
         &self,
         mapped: Option<&MappedMemory>,
+        zeros: Option<&ZeroMemory>,
         experts_in_memory: bool,
     ) -> Option<Vec<sys::llama_model_tensor_buft_override>> {
         // The first that fits a tensor's name counts.
@@ -107,6 +117,9 @@ impl Weights {
                 Stays::Experts => add(ROUTED_EXPERTS, mapped.buffer_type()),
             },
             _ => {}
+        }
+        if let Some(zeros) = zeros {
+            add(ALL_TENSORS, zeros.buffer_type());
         }
         if experts_in_memory {
             // SAFETY: returns a static of ggml's.

@@ -11,6 +11,7 @@
 //! * `device`: what is registered with ggml; `accelerator`: what its devices have in common.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device, met by
 //!   the loader only.
+//! * `zeros`: all weights as zeros nobody wrote.
 //! * `mapped`: weights where they lie in mapped files; `bus`: pages that such a file has lost.
 //! * `runtime`: proof that all this is in place.
 
@@ -27,6 +28,7 @@ pub(crate) mod mapped;
 mod reserve;
 pub(crate) mod runtime;
 mod shelf;
+pub(crate) mod zeros;
 
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
 pub use executor::{BlockError, BlockExecutor};

@@ -8,11 +8,13 @@
 use super::shelf;
 use crate::api;
 use crate::api::abi::{Buffer, BufferInterface, BufferType, BufferTypeInterface};
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
 /// ggml's quantised kernels load whole vectors; this is the CPU buffer's own alignment.
 const ALIGNMENT_BYTES: usize = 64;
+/// What tells the type from others.
+const NAME: &CStr = c"MOTLEY_EXPERTS";
 
 /// Makes the buffer type; lives until the process ends, as ggml's do. Its device is
 /// the [`super::shelf`], which only the loader meets.
@@ -42,22 +44,21 @@ pub(crate) fn buffer_type() -> *mut BufferType {
 /// # Safety
 /// `buffer` is null or a live ggml buffer.
 pub(crate) unsafe fn owns(buffer: api::ggml_backend_buffer_t) -> bool {
-    // SAFETY: the caller vouches for the buffer; only the type's own function
-    // pointer is compared.
+    // SAFETY: the caller vouches for the buffer; every type has a name that ends with NUL.
     unsafe {
-        !buffer.is_null()
-            && std::ptr::fn_addr_eq(
-                (*(*buffer.cast::<Buffer>()).buft).iface.alloc_buffer,
-                alloc_buffer as unsafe extern "C" fn(*mut BufferType, usize) -> _,
-            )
+        if buffer.is_null() {
+            return false;
+        }
+        let buft = (*buffer.cast::<Buffer>()).buft;
+        CStr::from_ptr(((*buft).iface.get_name)(buft)) == NAME
     }
 }
 
 unsafe extern "C" fn get_name(_: *mut BufferType) -> *const c_char {
-    c"MOTLEY_EXPERTS".as_ptr()
+    NAME.as_ptr()
 }
 
-unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
+pub(super) unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
     ALIGNMENT_BYTES
 }
 
@@ -65,7 +66,8 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
     false
 }
 
-unsafe extern "C" fn alloc_buffer(
+/// Address space, zeros where it is read.
+pub(super) unsafe extern "C" fn alloc_buffer(
     buft: *mut BufferType,
     size: usize,
 ) -> api::ggml_backend_buffer_t {

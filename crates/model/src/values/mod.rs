@@ -20,8 +20,9 @@ use crate::error::SpecError;
 use crate::gguf::GgufHeader;
 use crate::hparams::Keys;
 
-/// Checks the headers of a model's files.
-pub(crate) fn check(headers: &[GgufHeader]) -> Result<(), ValueError> {
+/// Refuses values on which llama.cpp would end the process: whoever hands files of these headers
+/// to it calls this first.
+pub fn check_values(headers: &[GgufHeader]) -> Result<(), ValueError> {
     let metadata = &headers.first().ok_or(SpecError::Empty)?.metadata;
     numbers::check(&Keys::new(metadata)?, metadata)?;
     vocabulary::check(metadata)?;

@@ -18,7 +18,8 @@ use std::time::Duration;
 const BUSY_SHARE: f64 = 0.25;
 
 pub(super) fn run(global: &Global, args: &Calibrate, columns: Option<u16>) -> Result<()> {
-    if let Some(flag) = args.wishes.needs_a_run() {
+    let trusts = args.trust.trust_file.then_some("--trust-file");
+    if let Some(flag) = args.wishes.needs_a_run().or(trusts) {
         bail!("{flag} says how a model runs, and without --text none does; leave it out");
     }
     let runtime = Runtime::start(Seam::Registered)?;

@@ -38,7 +38,7 @@ pub(super) fn run(
     columns: Option<u16>,
 ) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let known = Known::here(&runtime, model)?;
+    let known = Known::to_run(&runtime, global, model, args.trust)?;
     let decision = known.decide(&args.wishes.asked(Outputs::All))?;
     let engine = execute(runtime, global, known, &decision, false)?;
     if !engine.spec().is_moe() {

@@ -1,0 +1,88 @@
+//! A header tried with everything but the weights: loaded by llama.cpp, tokens made, the chat
+//! template rendered, a few tokens computed. llama.cpp ends the whole process on some headers, so
+//! this belongs into a process that may end.
+//!
+//! No byte of a tensor is read: weights are zeros, in pages that take no memory. Everything runs on
+//! the CPU, whatever devices there are, and weights keep the file's order.
+
+use crate::engine::{Engine, EngineError, EngineOptions};
+use crate::session::{Generation, SessionError, SessionOptions};
+use crate::text::chat::ChatMessage;
+use crate::text::sampling::Sampling;
+use motley_ggml::{Runtime, VirtualFile, Weights};
+use motley_model::{ModelFiles, ModelSpec, check_values};
+use motley_plan::cores::{ThreadSet, ThreadSets};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// What is tokenized: letters of several scripts, numbers, signs, white space, and what a
+/// pre-tokenizer splits at.
+const TEXT: &str = "Hello, world! It's 1234567.89 naïve Ünïcödé\tAЖя 世界 日本語テキスト 한국어 مرحبا \
+                    नमस्ते ไทย 🙂🏽 <|im_start|>user\r\n\n  fn main() { let x = \"a_b\"; }   ";
+/// Tokens of it that are computed, at most, and decoded after them.
+const PROMPT_TOKENS: usize = 16;
+const DECODED_TOKENS: usize = 2;
+/// KV cache.
+const CONTEXT_TOKENS: u32 = 256;
+
+/// Why a model cannot be used, said without an end of the process.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearsalError {
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// It cannot compute.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+/// Does with the model what a run does.
+pub fn rehearse(runtime: Runtime, opened: (ModelSpec, ModelFiles)) -> Result<(), RehearsalError> {
+    let files = &opened.1;
+    let path = files.paths[0].clone();
+    check_values(&files.headers)
+        .map_err(|source| EngineError::Values { path: path.clone(), source })?;
+    let weights = no_weights(&path, files)?;
+    let options = EngineOptions {
+        repack: false,
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        yields_cores: false,
+        ..EngineOptions::default()
+    };
+    let engine = Engine::load_weights(runtime, opened, (weights, None), &options, &mut |_| true)?;
+    let mut prompt = read(&engine);
+    prompt.truncate(PROMPT_TOKENS);
+    compute(&engine, &prompt)?;
+    Ok(())
+}
+
+/// Text becomes tokens in every way there is, and tokens become text; the tokens of the text.
+fn read(engine: &Engine) -> Vec<i32> {
+    // A template may refuse a conversation; what matters here is that it ends.
+    let _ = engine.chat_tokens(&[ChatMessage::new("user", TEXT)]);
+    engine.tokenize_plain(TEXT);
+    engine.begin_tokens();
+    (0..engine.vocab_size() as i32).for_each(|token| drop(engine.token_bytes(token)));
+    engine.tokenize(TEXT)
+}
+
+fn compute(engine: &Engine, prompt: &[i32]) -> Result<(), SessionError> {
+    let shape = SessionOptions {
+        context_tokens: CONTEXT_TOKENS,
+        chunk_tokens: PROMPT_TOKENS as u32,
+        ..SessionOptions::default()
+    };
+    let mut session = engine.session(&shape)?;
+    let generation =
+        Generation { sampling: Sampling::default(), max_tokens: DECODED_TOKENS, ignore_end: true };
+    session.generate(prompt, &generation, &mut |_| ControlFlow::Continue(()))?;
+    Ok(())
+}
+
+/// The header, and zeros for weights: no file is opened.
+fn no_weights(path: &Path, files: &ModelFiles) -> Result<Weights, EngineError> {
+    let layout =
+        files.layout().map_err(|source| EngineError::Layout { path: path.into(), source })?;
+    let tensors = files.headers.iter().map(|header| header.tensors.len()).sum();
+    Ok(Weights::Zeros(VirtualFile::new(layout, Vec::new(), vec![true; tensors])))
+}
