@@ -8,10 +8,12 @@
 use crate::engine::{Engine, EngineError, EngineOptions};
 use crate::session::{SessionError, SessionOptions};
 use crate::text::chat::ChatMessage;
-use motley_ggml::{Runtime, VirtualFile, Weights};
+use crate::weights::WeightsError;
+use motley_ggml::{Runtime, TokenizeError, VirtualFile, Weights};
 use motley_model::{ModelFiles, ModelSpec, check_values};
 use motley_plan::cores::{ThreadSet, ThreadSets};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What is tokenized: letters of several scripts, numbers, signs, white space, and what a
 /// pre-tokenizer splits at.
@@ -33,34 +35,40 @@ pub enum RehearsalError {
     /// It cannot compute.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// Its text does not become tokens.
+    #[error("the vocabulary does not work: {0}")]
+    Tokenize(#[from] TokenizeError),
 }
 
 /// Does with the model what a run does.
-pub fn rehearse(runtime: Runtime, opened: (ModelSpec, ModelFiles)) -> Result<(), RehearsalError> {
-    let files = &opened.1;
+pub fn rehearse(
+    runtime: Runtime,
+    (spec, files): (ModelSpec, ModelFiles),
+) -> Result<(), RehearsalError> {
     let path = files.paths[0].clone();
     check_values(&files.headers)
         .map_err(|source| EngineError::Values { path: path.clone(), source })?;
-    let weights = no_weights(&path, files)?;
+    let weights = no_weights(&path, &files).map_err(EngineError::from)?;
     let options = EngineOptions {
         repack: false,
         threads: ThreadSets::both(ThreadSet::anywhere(1)),
         yields_cores: false,
         ..EngineOptions::default()
     };
+    let opened = (Arc::new(spec), files);
     let engine = Engine::load_weights(runtime, opened, (weights, None), &options, &mut |_| true)?;
-    let mut prompt = read(&engine);
+    let mut prompt = read(&engine)?;
     prompt.truncate(PROMPT_TOKENS);
     compute(&engine, &prompt)?;
     Ok(())
 }
 
 /// Text becomes tokens in every way there is, and tokens become text; the tokens of the text.
-fn read(engine: &Engine) -> Vec<i32> {
+fn read(engine: &Engine) -> Result<Vec<i32>, TokenizeError> {
     // A template may refuse a conversation; what matters here is that it ends.
     let _ = engine.chat_tokens(&[ChatMessage::new("user", TEXT)]);
-    engine.tokenize_plain(TEXT);
-    engine.begin_tokens();
+    engine.tokenize_plain(TEXT)?;
+    engine.begin_tokens()?;
     (0..engine.vocab_size() as i32).for_each(|token| drop(engine.token_bytes(token)));
     engine.tokenize(TEXT)
 }
@@ -86,9 +94,9 @@ fn of_zeros(computed: Result<(), SessionError>) -> Result<(), SessionError> {
 }
 
 /// The header, and zeros for weights: no file is opened.
-fn no_weights(path: &Path, files: &ModelFiles) -> Result<Weights, EngineError> {
+fn no_weights(path: &Path, files: &ModelFiles) -> Result<Weights, WeightsError> {
     let layout =
-        files.layout().map_err(|source| EngineError::Layout { path: path.into(), source })?;
+        files.layout().map_err(|source| WeightsError::Layout { path: path.into(), source })?;
     let tensors = files.headers.iter().map(|header| header.tensors.len()).sum();
     Ok(Weights::Zeros(VirtualFile::new(layout, Vec::new(), vec![true; tensors])))
 }

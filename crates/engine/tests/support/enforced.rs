@@ -16,7 +16,7 @@ const WORDS: [&str; 24] = [
 
 /// What became of a schema.
 #[derive(Debug, PartialEq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Not taken, and why.
     Refused(ConstraintError),
     /// Taken; the answer ended by itself and satisfies it.
@@ -30,7 +30,7 @@ pub enum Verdict {
 }
 
 /// Draws one answer within `schema` (a JSON text), by `randomness`.
-pub fn verdict(schema: &str, randomness: &[u8]) -> Option<Verdict> {
+pub(crate) fn verdict(schema: &str, randomness: &[u8]) -> Option<Verdict> {
     let schema: Value = serde_json::from_str(schema).ok()?;
     Some(match vocabulary().constraint(&schema) {
         Err(error) => Verdict::Refused(error),
@@ -43,7 +43,7 @@ pub fn verdict(schema: &str, randomness: &[u8]) -> Option<Verdict> {
 }
 
 /// Bytes, the words above and one token that ends.
-pub fn vocabulary() -> &'static Vocabulary {
+pub(crate) fn vocabulary() -> &'static Vocabulary {
     static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
     VOCABULARY.get_or_init(|| {
         let tokens = (0..count()).map(|id| Token { bytes: bytes(id), ends: id == count() - 1 });
