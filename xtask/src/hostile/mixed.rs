@@ -1,8 +1,8 @@
 //! Every kind of attack at once, from several attackers, beside an honest client.
 
-use super::Hostile;
 use super::honest::Honest;
 use super::report::{Mixed, Tally};
+use super::setting::Hostile;
 use crate::servers::Running;
 use anyhow::{Context, Result};
 use motley_testkit::hostile::{Attack, Outcome, Random, Strength, attack, carry_out};

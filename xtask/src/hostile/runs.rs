@@ -1,9 +1,9 @@
 //! Long runs of one class of characters, under each pre-tokenizer in turn.
 
-use super::Hostile;
 use super::honest::Honest;
 use super::pre_tokenizers::{NAMES, rewrite};
 use super::report::{Runs, Tally};
+use super::setting::Hostile;
 use crate::servers::Running;
 use anyhow::{Context, Result};
 use motley_testkit::hostile::{Random, Strength, carry_out, one_class_run};

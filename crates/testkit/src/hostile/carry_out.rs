@@ -1,6 +1,6 @@
 //! Sends an attack over a plain socket and sees what comes of it.
 
-use super::{Attack, Then};
+use super::attack::{Attack, Outcome, Then};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -10,21 +10,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest a server may take nothing of what is sent; one that waits for its answers to be read
 /// takes no more.
 const SEND_TIME: Duration = Duration::from_millis(500);
-
-/// What came of an attack.
-#[derive(Debug)]
-pub enum Outcome {
-    /// An HTTP response.
-    Answered { status: u16, body: String },
-    /// The server closed the connection without a word.
-    Closed,
-    /// The sender went away.
-    Left,
-    /// The sender stays; the connection lives until this is dropped or the server ends it.
-    Stalled(TcpStream),
-    /// Nothing came, or something that is no HTTP.
-    Lost(String),
-}
 
 /// Sends all of it and does what it does then.
 pub fn carry_out(address: SocketAddr, attack: &Attack) -> Outcome {

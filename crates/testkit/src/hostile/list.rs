@@ -1,6 +1,7 @@
 //! The attacks. Each takes its details from a seed; none needs an answer from another.
 
-use super::{Attack, Random, Then, head, post};
+use super::attack::{Attack, Then, head, post};
+use super::random::Random;
 use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
