@@ -7,6 +7,7 @@ use super::setting::Hostile;
 use crate::servers::Running;
 use anyhow::{Context, Result};
 use motley_testkit::hostile::{Random, Strength, carry_out, one_class_run};
+use std::path::Path;
 
 /// Carries out `requests` attacks, as many under each.
 pub(super) fn run(hostile: &Hostile, requests: usize, say: &mut dyn FnMut(&str)) -> Result<Runs> {
@@ -17,13 +18,13 @@ pub(super) fn run(hostile: &Hostile, requests: usize, say: &mut dyn FnMut(&str))
         let share = requests * (at + 1) / NAMES.len() - requests * at / NAMES.len();
         rewrite(&hostile.model, name, &model)?;
         let mut random = Random::new(hostile.seed.wrapping_mul(1000).wrapping_add(at as u64 + 1));
-        match under(hostile, &model, &mut random, share) {
-            Ok(tally) => runs.tally.add(tally),
-            Err(error) => {
-                say(&format!("{name}: {error:#}"));
-                runs.failed.push(format!("{name}: {error:#}"));
-            }
+        let mut tally = Tally::default();
+        if let Err(error) = under(hostile, &model, (&mut random, share), &mut tally) {
+            say(&format!("{name}: {error:#}"));
+            runs.failed.push(format!("{name}: {error:#}"));
         }
+        // What was lost before the server ended is counted too.
+        runs.tally.add(tally);
         runs.pre_tokenizers += 1;
     }
     say(&format!("runs under {} pre-tokenizers", runs.pre_tokenizers));
@@ -32,14 +33,13 @@ pub(super) fn run(hostile: &Hostile, requests: usize, say: &mut dyn FnMut(&str))
 
 fn under(
     hostile: &Hostile,
-    model: &std::path::Path,
-    random: &mut Random,
-    requests: usize,
-) -> Result<Tally> {
+    model: &Path,
+    (random, requests): (&mut Random, usize),
+    tally: &mut Tally,
+) -> Result<()> {
     let mut server = Running::start(hostile.serve(model.to_owned()).start())?;
     let address = server.address.parse()?;
     let (honest, _) = Honest::alone(&server.address, 1)?;
-    let mut tally = Tally::default();
     for _ in 0..requests {
         let chars = 1 + random.below(Strength::FULL.run_chars);
         let attack = one_class_run(random, chars);
@@ -48,5 +48,5 @@ fn under(
     let mut once = Some(());
     honest.while_so(|| once.take().is_some()).context("the honest client afterwards")?;
     anyhow::ensure!(server.is_alive(), "the server has ended");
-    Ok(tally)
+    Ok(())
 }

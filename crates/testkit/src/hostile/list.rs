@@ -67,7 +67,8 @@ pub fn one_class_run(random: &mut Random, chars: usize) -> Attack {
         ["a", "A", "7", " ", "\n", "\t ", "!", "é", "漢", "\u{301}", "😀", "'s"];
     let run = random.pick(&CLASSES).repeat(chars);
     let body = json!({ "prompt": run, "max_tokens": 1, "temperature": 0 });
-    well_formed(COMPLETIONS, &body, &[200, 400, BUSY[0], BUSY[1]])
+    let attack = well_formed(COMPLETIONS, &body, &[200, 400, BUSY[0], BUSY[1]]);
+    Attack { name: "one class run", ..attack }
 }
 
 fn well_formed(path: &str, body: &Value, statuses: &'static [u16]) -> Attack {
