@@ -28,7 +28,7 @@ fn asked(schema: &Value, tokens: usize, seed: u32) -> Value {
 fn a_recursive_schema_stalls_nobody() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let server = Server::start(&model, &["--streams", "4"]);
-    let one = |at: u32| json!({ "type": "array", "prefixItems": [{ "$ref": "#/$defs/s" }, { "const": at }] });
+    let one = |at: u32| json!({ "type": "array", "minItems": 2, "prefixItems": [{ "$ref": "#/$defs/s" }, { "const": at }] });
     let schema = json!({ "$ref": "#/$defs/s", "$defs": { "s": { "anyOf": [one(1), one(2)] } } });
     std::thread::scope(|scope| {
         let attack = scope.spawn(|| server.post("/v1/chat/completions", &asked(&schema, 40, 0)));
@@ -39,7 +39,7 @@ fn a_recursive_schema_stalls_nobody() {
             assert!(begun.elapsed() < NEIGHBOUR_WITHIN, "{:?}", begun.elapsed());
         }
         let (status, answer) = attack.join().expect("the sender is answered");
-        assert!([200, 500].contains(&status), "{status} {answer}");
+        assert!([200, 400, 500].contains(&status), "{status} {answer}");
     });
 }
 
@@ -54,11 +54,12 @@ fn a_pattern_is_enforced_or_refused() {
             "properties": { "x": { "type": "string", "pattern": pattern } },
         })
     };
-    let month = |text: &str| text.len() == 7 && text[..4].parse::<u32>().is_ok();
-    let either = |text: &str| ["foo", "bar"].contains(&text);
-    let checks: [(&str, &dyn Fn(&str) -> bool); 2] =
-        [(r"^\d{4}-\d{2}$", &month), ("^foo$|^bar$", &either)];
-    for (pattern, right) in checks {
+    let is_month = |text: &str| text.len() == 7 && text[..4].parse::<u32>().is_ok();
+    let is_right = |pattern: &str, text: &str| match pattern {
+        "^foo$|^bar$" => ["foo", "bar"].contains(&text),
+        _ => is_month(text),
+    };
+    for pattern in [r"^\d{4}-\d{2}$", "^foo$|^bar$"] {
         for seed in 0..4 {
             let (status, answer) =
                 server.post("/v1/chat/completions", &asked(&with(pattern), 120, seed));
@@ -67,7 +68,10 @@ fn a_pattern_is_enforced_or_refused() {
             if choice["finish_reason"] == "stop" {
                 let text = choice["message"]["content"].as_str().unwrap_or_default();
                 let value: Value = serde_json::from_str(text).expect("JSON");
-                assert!(value["x"].as_str().is_some_and(right), "{pattern}: {text}");
+                assert!(
+                    value["x"].as_str().is_some_and(|text| is_right(pattern, text)),
+                    "{pattern}: {text}"
+                );
             }
         }
     }
