@@ -97,10 +97,10 @@ fn answer(
 /// Ends and plain letters more often than their share of the vocabulary.
 fn chosen(allowed: &[usize], close: bool, random: &mut Random) -> usize {
     let closing = [count() - 1, usize::from(b'"'), usize::from(b'}'), usize::from(b']')];
-    if close || random.below(4) == 0 {
-        if let Some(&end) = closing.iter().find(|end| allowed.contains(end)) {
-            return end;
-        }
+    if (close || random.below(4) == 0)
+        && let Some(&end) = closing.iter().find(|end| allowed.contains(end))
+    {
+        return end;
     }
     let plain: Vec<usize> =
         allowed.iter().copied().filter(|&id| (0x20..0x7F).contains(&id) || id > 0xFF).collect();
