@@ -1,9 +1,9 @@
 //! One virtual model file: known bytes by offset, and a disk that fails as the seed says. Knows
 //! nothing of time; late reads are `events`' affair.
 
+use crate::counts::Counts;
 use crate::hash::{fingerprint, mix};
 use crate::plan::{ExpertsPlan, FaultRates};
-use crate::report::Counts;
 use motley_model::gguf::GgmlType;
 use motley_model::{ExpertTensor, LayerExperts, Matrix, TensorPart};
 use motley_store::{Alignment, Disk, FileFacts};

@@ -1,11 +1,11 @@
 //! What happens when: one queue, one clock, one seed. Handles no event but the disk's turn; the
 //! others belong to `clients` and `blocks`.
 
-use crate::blocks::ExpertMemory;
 use crate::clients::Clients;
+use crate::counts::Counts;
 use crate::hash::mix;
+use crate::memory::ExpertMemory;
 use crate::plan::Plan;
-use crate::report::Counts;
 use motley_engine::clock::Clock;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

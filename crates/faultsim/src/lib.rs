@@ -35,25 +35,31 @@
 //!
 //! Modules, in reading order:
 //! * [`plan`]: what a seed chooses. [`world`]: one seed, run and judged.
-//! * `clients`: who asks, and how they read; `front`: how they are let in. `oracle`: what they must be told.
+//! * `clients`: who asks; `front`: how they are let in; `listening`: how they read. `oracle`: what
+//!   they must be told.
 //! * [`model`]: a model whose answers are known, and its cache.
-//! * [`blocks`]: expert bytes on demand. [`disk`]: files of known bytes that fail.
-//! * `events`: what happens when. [`report`]: many seeds, counted.
+//! * [`blocks`]: expert bytes on demand; `memory`: where they lie. [`disk`]: files of known bytes
+//!   that fail.
+//! * `events`: what happens when; `counts`: how often. [`report`]: many seeds.
 
 #![forbid(unsafe_code)]
 
 pub mod blocks;
 mod clients;
+mod counts;
 pub mod disk;
 mod events;
 mod front;
 pub mod hash;
+mod listening;
+mod memory;
 pub mod model;
 mod oracle;
 pub mod plan;
 pub mod report;
 pub mod world;
 
-pub use plan::Plan;
-pub use report::{Counts, Report};
-pub use world::{DEADLINE, Outcome, run};
+pub use counts::Counts;
+pub use plan::{DEADLINE, Plan};
+pub use report::Report;
+pub use world::{Outcome, run};

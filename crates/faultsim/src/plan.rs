@@ -6,6 +6,9 @@ use motley_sched::admission::AdmissionLimits;
 use motley_store::Alignment;
 use std::time::Duration;
 
+/// Longest a request may be without its end, in virtual time.
+pub const DEADLINE: Duration = Duration::from_secs(300);
+
 /// Tokens of the vocabulary; token 0 ends an answer.
 pub const VOCAB: usize = 48;
 

@@ -1,21 +1,19 @@
 //! One seed: built, run to its end and judged.
 
-use crate::blocks::{ExpertMemory, OnDemand};
+use crate::blocks::OnDemand;
 use crate::clients::Clients;
+use crate::counts::Counts;
 use crate::disk::VirtualDisk;
 use crate::events::Events;
+use crate::memory::ExpertMemory;
 use crate::model::FakeModel;
 use crate::oracle::Truth;
 use crate::plan::Plan;
-use crate::report::Counts;
 use motley_engine::batching::{Door, Health, Supervised, Turn, open};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Longest a request may be without its end, in virtual time.
-pub const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Turns in a row that may compute nothing.
 const EMPTY_TURNS_MAX: u32 = 8;

@@ -2,7 +2,7 @@
 //! between steps; one thread owns the context and does what `motley_sched::batch` says.
 //!
 //! * `door`: where requests are handed in; `supervise`: the thread, and what its end means.
-//! * `worker`: what it does; `compute`: what that needs of a context, and llama.cpp's as that.
+//! * `worker`: what it does; `compute`: what that needs of a context; `llama`: llama.cpp's as that.
 //! * `shared`: what thread and handles share; `health`: whether answers come.
 //! * `stream`: one request on its way: sampler, text, stop strings, log-probabilities.
 //! * `stop`: stop strings in text that arrives in pieces.
@@ -16,6 +16,7 @@
 mod compute;
 mod door;
 mod health;
+mod llama;
 mod shared;
 mod stop;
 mod stream;
@@ -35,7 +36,7 @@ use crate::blocks::resident::ResidentExperts;
 use crate::blocks::routing::RoutingWatcher;
 use crate::clock::WallClock;
 use crate::{Engine, SessionError};
-use compute::LlamaCompute;
+use llama::LlamaCompute;
 use std::ops::Deref;
 use std::sync::Arc;
 
