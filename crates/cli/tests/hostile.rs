@@ -12,8 +12,11 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use support::server::{Server, continuation, count};
 
-/// Largest growth of resident memory between the middle and the end of a run.
+/// Largest growth of the least resident memory from the second quarter of a run to its last: one
+/// reading swings by what single requests hold for a moment and threads leave behind, between 108
+/// and 138 MB without a trend over 4,000 requests.
 const GROWTH: f64 = 1.05;
+const SWING_KIB: u64 = 8 << 10;
 /// Readers that stall at the same time.
 const STALLED: usize = 8;
 
@@ -30,7 +33,7 @@ fn hostile_requests_do_no_harm() {
     let expected = good();
     let mut random = Random::new(7);
     let mut stalled = std::collections::VecDeque::new();
-    let mut middle_kib = 0;
+    let (mut early_kib, mut late_kib) = (u64::MAX, u64::MAX);
     for round in 0..total {
         let attack = attack(&mut random, Strength::SHORT, |_| true);
         let outcome = carry_out(server.address, &attack);
@@ -39,19 +42,19 @@ fn hostile_requests_do_no_harm() {
             stalled.push_back(stream);
             stalled.drain(..stalled.len().saturating_sub(STALLED));
         }
-        if round == total / 2 {
-            middle_kib = server.resident_kib();
+        match 4 * round / total {
+            1 => early_kib = early_kib.min(server.resident_kib()),
+            3 => late_kib = late_kib.min(server.resident_kib()),
+            _ => {}
         }
         if round % 100 == 99 {
             assert_eq!(good(), expected, "after {round}");
         }
     }
     assert_eq!(good(), expected);
-    let end_kib = server.resident_kib();
-    println!(
-        "{total} hostile requests; memory {middle_kib} KiB in the middle, {end_kib} at the end"
-    );
-    assert!(end_kib as f64 <= middle_kib as f64 * GROWTH + 2048.0, "{middle_kib} → {end_kib} KiB");
+    println!("{total} hostile requests; memory {early_kib} KiB early, {late_kib} late, at least");
+    let most = early_kib as f64 * GROWTH + SWING_KIB as f64;
+    assert!(late_kib as f64 <= most, "{early_kib} → {late_kib} KiB");
 }
 
 #[test]

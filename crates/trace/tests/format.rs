@@ -36,16 +36,16 @@ fn refusals_name_line_and_field() {
         (r#"{"p":1,"l":0,"t":[0],"e":[1,1]}"#, "line 3: expert 1 is chosen twice by one token"),
         (r#"{"p":1,"l":0,"t":[0],"e":[0]}"#, "line 3: field `e` has 1 entries, expected 2"),
         (r#"{"p":0,"l":0,"t":[0],"e":[0,1]}"#, "line 3: pass 0 comes after pass 1"),
-        (
-            r#"{"p":1,"l":0,"t":[0],"e":[0,1],"w":[1e39,0]}"#,
-            "line 3: field `w` holds a number that is not finite",
-        ),
         (r#"{"p":1,"l":0,"t":[],"e":[]}"#, "line 3: field `t` is 0, the limit is 65536"),
     ];
     for (line, expected) in cases {
         assert_eq!(refusal(&[HEADER, ok, line]), expected);
     }
     assert!(refusal(&[HEADER, ok, "", "nonsense"]).starts_with("line 4: "));
+    // Beyond an f32: serde_json itself refuses it when built with exact conversion of floats.
+    let beyond = refusal(&[HEADER, ok, r#"{"p":1,"l":0,"t":[0],"e":[0,1],"w":[1e39,0]}"#]);
+    let refused = ["field `w` holds a number that is not finite", "not the record expected"];
+    assert!(refused.iter().any(|words| beyond == format!("line 3: {words}")), "{beyond}");
 }
 
 #[test]
