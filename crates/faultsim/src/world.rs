@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Turns in a row that may compute nothing.
 const EMPTY_TURNS_MAX: u32 = 8;
 
-/// Turns of one run; the longest run of a million seeds had a tenth of it.
+/// Turns of one run; one that needs more is taken as stuck.
 const TURNS_MAX: u32 = 200_000;
 
 /// What a seed came to.
