@@ -71,7 +71,7 @@ pub(crate) struct SafetyArgs {
     /// clients share one key, so this holds between any two requests
     #[arg(long)]
     pub(crate) no_share_prefix: bool,
-    /// Origin whose pages may call the API, such as https://app.example (`*`: all; default: none)
+    /// Origin whose pages may call the API, such as `https://app.example` (`*`: all; default: none)
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Option<CorsOrigin>,
     /// Largest request body; eight times as many bytes are held of all requests together
