@@ -2,6 +2,7 @@
 //! anything is an error: a server that its owner believes locked must not be open.
 
 use crate::args::SafetyArgs;
+use crate::terminal::note;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
 use std::io::Read;
@@ -50,7 +51,7 @@ fn warn_if_others_read(path: &Path, file: &File) {
     const OTHERS_READ: u32 = 0o004;
     if file.metadata().is_ok_and(|metadata| metadata.mode() & OTHERS_READ != 0) {
         let path = path.display();
-        eprintln!("motley: every user of this machine can read the key in {path}; chmod 600 helps");
+        note(&format!("every user of this machine can read the key in {path}; chmod 600 helps"));
     }
 }
 

@@ -56,10 +56,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            note(&format!("{error:#}"));
+            note(&in_words(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes, but none that the text before it holds already.
+fn in_words(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |said, cause| {
+        if said.contains(&cause) { said } else { format!("{said}: {cause}") }
+    })
 }
 
 /// Columns of the terminal on stdout; `None` in a pipe.

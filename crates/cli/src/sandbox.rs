@@ -2,6 +2,7 @@
 //! each step refuses is `motley_engine::sandbox`'s; this says which paths the command needs.
 
 use crate::args::SandboxArg;
+use crate::terminal::note;
 use anyhow::{Context, Result};
 use motley_engine::sandbox::{
     Allowed, FilesHeld, Outgoing, SandboxError, restrict_calls, restrict_files,
@@ -64,10 +65,9 @@ fn given_up<T>(wish: SandboxArg, what: &str, result: Result<T, SandboxError>) ->
             .with_context(|| format!("{what} cannot be restricted, as --sandbox require asks")),
         Err(SandboxError::NotOffered { .. }) => Ok(None),
         Err(error) => {
-            eprintln!(
-                "motley: warning: {what} are not restricted: {error} (--sandbox require would \
-                 refuse to go on)"
-            );
+            note(&format!(
+                "warning: {what} are not restricted: {error} (--sandbox require would refuse to go on)"
+            ));
             Ok(None)
         }
     }

@@ -86,7 +86,7 @@ pub enum SessionError {
         threads: u32,
     },
     /// What was computed is no choice of tokens.
-    #[error("token {token} of the context")]
+    #[error("token {token} of the context: {source}")]
     Logits { token: usize, source: BadLogits },
     /// More tokens than the context holds.
     #[error(

@@ -66,12 +66,9 @@ impl Metrics {
     }
 
     /// The text Prometheus reads.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
-        match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
-            Ok(()) => text,
-            Err(_) => String::new(),
-        }
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).map(|()| text)
     }
 }
 

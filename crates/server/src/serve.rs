@@ -91,11 +91,16 @@ impl Server {
         let permits = Arc::new(Semaphore::new(limits.connections));
         let peers = Peers::new(limits.peer_connections);
         tokio::pin!(stop);
+        let mut could_accept = true;
         loop {
             let accepted = tokio::select! {
                 () = &mut stop => break,
                 accepted = accept(&self.listener, &permits) => accepted,
             };
+            if let (Err(error), true) = (&accepted, could_accept) {
+                tracing::warn!(target: "motley", "no connection can be accepted: {error}");
+            }
+            could_accept = accepted.is_ok();
             match accepted {
                 Ok(((stream, peer), permit)) => match peers.connect(peer.ip()) {
                     Some(peer) => self.spawn(stream, (permit, peer), &routes, &graceful),

@@ -102,7 +102,11 @@ impl<'a> Bench<'a> {
         // Threads wake up on a token that does not count.
         self.run(1)?;
         let meter = std::mem::replace(&mut self.meter, Box::new(NoMeter));
-        let sampler = Sampler::start(meter, PERIOD).ok();
+        let sampler = Sampler::start(meter, PERIOD)
+            .inspect_err(
+                |error| tracing::warn!(target: "motley", "energy is not measured: {error}"),
+            )
+            .ok();
         let mut best = 0.0_f64;
         let mut tokens = 0;
         for _ in 0..RUNS {

@@ -7,9 +7,10 @@
 //! memory, and every backend that reads host memory takes it.
 
 use super::bus::{self, Watched};
-use super::shelf;
+use super::reserve;
+use super::shelf::OwnType;
 use crate::api;
-use crate::api::abi::{Buffer, BufferInterface, BufferType, BufferTypeInterface, Device};
+use crate::api::abi::{Buffer, BufferInterface, BufferType, Device};
 use motley_model::{FileRange, ModelSpec};
 use motley_store::MappedFiles;
 use std::collections::HashMap;
@@ -54,23 +55,9 @@ impl MappedMemory {
             watched,
             loaded: AtomicBool::new(false),
         };
-        let shelf = shelf::new();
-        let buft = Box::into_raw(Box::new(BufferType {
-            iface: BufferTypeInterface {
-                get_name,
-                alloc_buffer,
-                alloc_buffer_n: None,
-                get_alignment,
-                get_max_size: None,
-                get_alloc_size: None,
-                get_alloc_size_n: None,
-                is_host: Some(is_host),
-            },
-            device: shelf,
-            context: Box::into_raw(Box::new(state)).cast(),
-        }));
-        // SAFETY: the shelf was just made and is not shared yet.
-        unsafe { shelf::set_buffer_type(shelf, buft) };
+        let context = Box::into_raw(Box::new(state)).cast();
+        let (buft, shelf) =
+            OwnType { get_name, alloc_buffer, get_alignment, is_host, context }.on_a_shelf();
         Some(Self { buft, shelf })
     }
 
@@ -138,7 +125,7 @@ unsafe extern "C" fn alloc_buffer(
         init_tensor: Some(init_tensor),
         memset_tensor: None,
         set_tensor: Some(set_tensor),
-        get_tensor: Some(get_tensor),
+        get_tensor: Some(reserve::get_tensor),
         set_tensor_2d: None,
         get_tensor_2d: None,
         cpy_tensor: None,
@@ -208,20 +195,6 @@ unsafe fn bring_in(start: *mut u8, len_bytes: usize) {
             return;
         }
         libc::madvise(first, len_bytes + before, libc::MADV_WILLNEED);
-    }
-}
-
-unsafe extern "C" fn get_tensor(
-    _: *mut Buffer,
-    tensor: *const api::ggml_tensor,
-    data: *mut c_void,
-    offset: usize,
-    size: usize,
-) {
-    // SAFETY: as `set_tensor`; `data` has room for `size` bytes.
-    unsafe {
-        let from = (*tensor).data.cast::<u8>().add(offset);
-        std::ptr::copy_nonoverlapping(from, data.cast::<u8>(), size);
     }
 }
 

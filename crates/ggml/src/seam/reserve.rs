@@ -5,9 +5,9 @@
 //! The type is *not* a host type, so llama.cpp neither maps the file into it nor
 //! lets another backend touch it; only Motley's device accepts it.
 
-use super::shelf;
+use super::shelf::OwnType;
 use crate::api;
-use crate::api::abi::{Buffer, BufferInterface, BufferType, BufferTypeInterface};
+use crate::api::abi::{Buffer, BufferInterface, BufferType};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
@@ -19,24 +19,8 @@ const NAME: &CStr = c"MOTLEY_EXPERTS";
 /// Makes the buffer type; lives until the process ends, as ggml's do. Its device is
 /// the [`super::shelf`], which only the loader meets.
 pub(crate) fn buffer_type() -> *mut BufferType {
-    let device = shelf::new();
-    let buft = Box::into_raw(Box::new(BufferType {
-        iface: BufferTypeInterface {
-            get_name,
-            alloc_buffer,
-            alloc_buffer_n: None,
-            get_alignment,
-            get_max_size: None,
-            get_alloc_size: None,
-            get_alloc_size_n: None,
-            is_host: Some(is_host),
-        },
-        device,
-        context: null_mut(),
-    }));
-    // SAFETY: the shelf was just made and is not shared yet.
-    unsafe { shelf::set_buffer_type(device, buft) };
-    buft
+    let context = null_mut();
+    OwnType { get_name, alloc_buffer, get_alignment, is_host, context }.on_a_shelf().0
 }
 
 /// Whether `buffer` is one of ours.
@@ -135,7 +119,7 @@ unsafe extern "C" fn memset_tensor(
     unsafe { (*tensor).data.cast::<u8>().add(offset).write_bytes(value, size) }
 }
 
-unsafe extern "C" fn get_tensor(
+pub(super) unsafe extern "C" fn get_tensor(
     _: *mut Buffer,
     tensor: *const api::ggml_tensor,
     data: *mut c_void,

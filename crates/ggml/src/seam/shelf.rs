@@ -8,14 +8,16 @@
 
 use super::accelerator;
 use crate::api;
-use crate::api::abi::{Backend, BackendInterface, BufferType, Device, DeviceInterface, Event};
-use std::ffi::{CStr, c_char};
+use crate::api::abi::{
+    Backend, BackendInterface, BufferType, BufferTypeInterface, Device, DeviceInterface, Event,
+};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
 const NAME: &CStr = c"MOTLEY_SHELF";
 
 /// A shelf; lives until the process ends.
-pub(crate) fn new() -> *mut Device {
+fn new() -> *mut Device {
     Box::into_raw(Box::new(Device {
         iface: DeviceInterface {
             get_name,
@@ -39,13 +41,41 @@ pub(crate) fn new() -> *mut Device {
     }))
 }
 
-/// Names the shelf's default buffer type: the loader uploads only to a device's default.
-///
-/// # Safety
-/// `device` comes from [`new`] and nobody else uses it yet.
-pub(crate) unsafe fn set_buffer_type(device: *mut Device, buft: *mut BufferType) {
-    // SAFETY: by the caller.
-    unsafe { (*device).context = buft.cast() };
+/// What tells the buffer types of a shelf from each other.
+pub(crate) struct OwnType {
+    pub(crate) get_name: unsafe extern "C" fn(*mut BufferType) -> *const c_char,
+    pub(crate) alloc_buffer:
+        unsafe extern "C" fn(*mut BufferType, usize) -> api::ggml_backend_buffer_t,
+    pub(crate) get_alignment: unsafe extern "C" fn(*mut BufferType) -> usize,
+    pub(crate) is_host: unsafe extern "C" fn(*mut BufferType) -> bool,
+    /// Handed to none of them but through the type.
+    pub(crate) context: *mut c_void,
+}
+
+impl OwnType {
+    /// The type as the default one of a shelf of its own: the loader uploads only to a device's
+    /// default. Both live until somebody frees them.
+    pub(crate) fn on_a_shelf(self) -> (*mut BufferType, *mut Device) {
+        let Self { get_name, alloc_buffer, get_alignment, is_host, context } = self;
+        let device = new();
+        let buft = Box::into_raw(Box::new(BufferType {
+            iface: BufferTypeInterface {
+                get_name,
+                alloc_buffer,
+                alloc_buffer_n: None,
+                get_alignment,
+                get_max_size: None,
+                get_alloc_size: None,
+                get_alloc_size_n: None,
+                is_host: Some(is_host),
+            },
+            device,
+            context,
+        }));
+        // SAFETY: the shelf was just made and is not shared yet.
+        unsafe { (*device).context = buft.cast() };
+        (buft, device)
+    }
 }
 
 unsafe extern "C" fn get_name(_: *mut Device) -> *const c_char {
@@ -63,7 +93,7 @@ unsafe extern "C" fn get_props(_: *mut Device, props: *mut api::ggml_backend_dev
 }
 
 unsafe extern "C" fn get_buffer_type(device: *mut Device) -> api::ggml_backend_buffer_type_t {
-    // SAFETY: the context is the buffer type named by `set_buffer_type`.
+    // SAFETY: the context is the buffer type it was made with.
     unsafe { (*device).context.cast() }
 }
 

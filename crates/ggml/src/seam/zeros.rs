@@ -6,9 +6,9 @@
 //! computes with it.
 
 use super::reserve;
-use super::shelf;
+use super::shelf::OwnType;
 use crate::api;
-use crate::api::abi::{BufferType, BufferTypeInterface};
+use crate::api::abi::BufferType;
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -21,23 +21,14 @@ pub(crate) struct ZeroMemory {
 impl ZeroMemory {
     pub(crate) fn new() -> Self {
         let loaded: &'static AtomicBool = Box::leak(Box::default());
-        let device = shelf::new();
-        let buft = Box::into_raw(Box::new(BufferType {
-            iface: BufferTypeInterface {
-                get_name,
-                alloc_buffer: reserve::alloc_buffer,
-                alloc_buffer_n: None,
-                get_alignment: reserve::get_alignment,
-                get_max_size: None,
-                get_alloc_size: None,
-                get_alloc_size_n: None,
-                is_host: Some(is_host),
-            },
-            device,
+        let (buft, _) = OwnType {
+            get_name,
+            alloc_buffer: reserve::alloc_buffer,
+            get_alignment: reserve::get_alignment,
+            is_host,
             context: std::ptr::from_ref(loaded).cast_mut().cast(),
-        }));
-        // SAFETY: the shelf was just made and is not shared yet.
-        unsafe { shelf::set_buffer_type(device, buft) };
+        }
+        .on_a_shelf();
         Self { buft, loaded }
     }
 

@@ -59,6 +59,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, Ap
     path = "/metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")),
 )]
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], app.metrics.text())
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<impl IntoResponse, ApiError> {
+    let text = app.metrics.text().map_err(|_| ApiError::server("the figures cannot be written"))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text))
 }
