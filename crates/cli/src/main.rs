@@ -25,7 +25,7 @@ use clap::Parser;
 use console::Term;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use terminal::note;
+use terminal::{in_words, note};
 
 fn main() -> ExitCode {
     let motley = Motley::parse();
@@ -60,13 +60,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The error and its causes, but none that the text before it holds already.
-fn in_words(error: &anyhow::Error) -> String {
-    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |said, cause| {
-        if said.contains(&cause) { said } else { format!("{said}: {cause}") }
-    })
 }
 
 /// Columns of the terminal on stdout; `None` in a pipe.

@@ -72,6 +72,13 @@ pub(crate) fn note(text: &str) {
     eprintln!("motley: {}", escaped(text));
 }
 
+/// The error and its causes, but none that the text before it holds already.
+pub(crate) fn in_words(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |said, cause| {
+        if said.contains(&cause) { said } else { format!("{said}: {cause}") }
+    })
+}
+
 /// Writes text of a model at once: as it is into a pipe, escaped on a terminal.
 pub(crate) fn answer(output: &mut impl Write, is_terminal: bool, text: &str) -> io::Result<()> {
     let text = if is_terminal { escaped(text) } else { Cow::Borrowed(text) };

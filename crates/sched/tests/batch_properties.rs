@@ -7,6 +7,7 @@ use motley_sched::batch::{
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 /// A request of a world: its prompt, how long its answer gets, when it is given up.
 #[derive(Debug, Clone)]
@@ -98,12 +99,21 @@ struct World {
     answers: BTreeMap<RequestId, usize>,
     asked: Vec<Asked>,
     now: usize,
+    /// What a token takes.
+    token_time: Duration,
 }
 
 impl World {
-    fn new(limits: BatchLimits, asked: Vec<Asked>) -> Self {
-        let planner = Planner::new(limits);
-        Self { planner, limits, cache: Cache::default(), answers: BTreeMap::new(), asked, now: 0 }
+    fn new(limits: BatchLimits, asked: Vec<Asked>, token_time: Duration) -> Self {
+        Self {
+            planner: Planner::new(limits),
+            limits,
+            cache: Cache::default(),
+            answers: BTreeMap::new(),
+            asked,
+            now: 0,
+            token_time,
+        }
     }
 
     /// Runs to the end; steps needed.
@@ -122,6 +132,8 @@ impl World {
         self.arrive();
         let step = self.planner.plan();
         self.check(&step);
+        let tokens: u32 = step.parts.iter().map(|part| part.tokens).sum();
+        self.planner.on_computed(self.token_time * tokens);
         self.cache.apply(&step, &self.planner);
         assert!(self.cache.cells() <= self.limits.cells as usize, "cells over budget");
         assert_eq!(self.cache.cells(), self.planner.figures().cells_used as usize);
@@ -189,8 +201,9 @@ proptest! {
     fn every_request_ends_and_the_cache_is_always_right(
         limits in limits(),
         asked in proptest::collection::vec(asked(120), 1..14),
+        token_ms in 0..3_u64,
     ) {
-        let mut world = World::new(limits, asked);
+        let mut world = World::new(limits, asked, Duration::from_millis(token_ms));
         world.run();
         world.planner.forget_prefixes();
         let step = world.planner.plan();
@@ -242,6 +255,88 @@ fn a_long_prompt_does_not_hold_up_those_who_decode() {
     let step = planner.plan();
     let tokens: Vec<u32> = step.parts.iter().map(|part| part.tokens).collect();
     assert_eq!(tokens, [1, 64]);
+}
+
+#[test]
+fn those_who_decode_have_half_of_the_time_to_themselves() {
+    let mut planner = Planner::new(ROOMY);
+    planner.submit(RequestId(0), prompt(0..10)).unwrap();
+    planner.plan();
+    planner.on_token(RequestId(0), 99);
+    planner.submit(RequestId(1), prompt(5000..7000)).unwrap();
+    let (mut alone, mut held) = (Duration::ZERO, Duration::ZERO);
+    for _ in 0..200 {
+        let tokens: u32 = planner.plan().parts.iter().map(|part| part.tokens).sum();
+        // A token of a prompt costs a quarter of a decoded one.
+        let took = Duration::from_millis(4 + u64::from(tokens - 1));
+        planner.on_computed(took);
+        planner.on_token(RequestId(0), 99);
+        *if tokens == 1 { &mut alone } else { &mut held } += took;
+    }
+    let share = alone.as_secs_f64() / (alone + held).as_secs_f64();
+    assert!((0.45..0.55).contains(&share), "{share}");
+}
+
+#[test]
+fn a_clock_that_stands_still_starves_no_prompt() {
+    let mut planner = Planner::new(ROOMY);
+    planner.submit(RequestId(0), prompt(0..10)).unwrap();
+    planner.plan();
+    planner.on_token(RequestId(0), 99);
+    planner.submit(RequestId(1), prompt(5000..5128)).unwrap();
+    planner.plan();
+    planner.on_computed(Duration::from_secs(1));
+    let waits = (0..100).take_while(|_| {
+        planner.on_token(RequestId(0), 99);
+        let step = planner.plan();
+        planner.on_computed(Duration::ZERO);
+        step.parts.len() == 1
+    });
+    assert_eq!(waits.count(), 32);
+}
+
+#[test]
+fn a_short_prompt_is_not_held_up_by_a_long_one() {
+    let mut planner = Planner::new(ROOMY);
+    planner.submit(RequestId(0), prompt(0..2000)).unwrap();
+    planner.submit(RequestId(1), prompt(5000..5010)).unwrap();
+    let first = planner.plan();
+    let parts: Vec<_> = first.parts.iter().map(|part| (part.request.0, part.tokens)).collect();
+    assert_eq!(parts, [(1, 10), (0, 502)]);
+    // Nor while those who decode have their turn.
+    planner.on_token(RequestId(1), 99);
+    planner.plan();
+    planner.on_computed(Duration::from_secs(1));
+    planner.on_token(RequestId(1), 99);
+    planner.submit(RequestId(2), prompt(6000..6010)).unwrap();
+    let next = planner.plan();
+    let parts: Vec<_> = next.parts.iter().map(|part| (part.request.0, part.tokens)).collect();
+    assert_eq!(parts, [(1, 1), (2, 10)]);
+}
+
+#[test]
+fn what_fits_passes_what_does_not_but_not_for_ever() {
+    let mut planner = Planner::new(BatchLimits { cells: 100, waiting: 99, ..ROOMY });
+    planner.submit(RequestId(0), prompt(0..50)).unwrap();
+    planner.submit(RequestId(1), prompt(1000..1090)).unwrap();
+    for request in 2..40 {
+        planner.submit(RequestId(request), prompt(0..3)).unwrap();
+    }
+    let mut passed = 0;
+    while planner.figures().waiting > 0 {
+        let parts = planner.plan().parts;
+        if parts.iter().any(|part| part.request == RequestId(1)) {
+            break;
+        }
+        for part in parts.iter().filter(|part| part.request != RequestId(0)) {
+            passed += 1;
+            planner.finish(part.request, false);
+        }
+        if passed >= 16 {
+            planner.finish(RequestId(0), false);
+        }
+    }
+    assert_eq!(passed, 16);
 }
 
 #[test]

@@ -20,9 +20,12 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// A server of `model` that does not wait long for anybody.
+    /// A server of `model` that does not wait long for anybody and computes in short steps, as one
+    /// for many users should: the default step of 512 prompt tokens takes ten times what the
+    /// honest client's whole answer does.
     pub(super) fn serve(&self, model: PathBuf) -> MotleyServe {
-        let more = ["--header-timeout", "2", "--write-timeout", "2"];
+        let limits = ["--header-timeout", "2", "--write-timeout", "2"];
+        let more = [limits, ["--chunk", "32", "--prefill-beside", "32"]].concat();
         MotleyServe {
             program: self.program.clone(),
             model,
@@ -31,7 +34,7 @@ impl Hostile {
             context: Context::Shared(4096),
             memory_bytes: None,
             exact: false,
-            more: more.map(str::to_owned).to_vec(),
+            more: more.into_iter().map(str::to_owned).collect(),
         }
     }
 }

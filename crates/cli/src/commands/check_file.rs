@@ -3,6 +3,7 @@
 //! process and no other.
 
 use crate::check_file::{Answer, Job, Key, limit_self};
+use crate::terminal::in_words;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{Runtime, Seam, rehearse};
 use motley_model::{ModelSpec, Sizes};
@@ -15,7 +16,7 @@ pub(crate) fn run() -> Result<()> {
     let job: Job = serde_json::from_reader(std::io::stdin().lock()).context("check-file's job")?;
     let answer = match try_file(&job) {
         Ok(()) => Answer::Sound,
-        Err(error) => Answer::Refused(format!("{error:#}").chars().take(MOST_CHARS).collect()),
+        Err(error) => Answer::Refused(in_words(&error).chars().take(MOST_CHARS).collect()),
     };
     println!("{}", serde_json::to_string(&answer)?);
     Ok(())

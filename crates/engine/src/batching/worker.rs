@@ -104,6 +104,7 @@ impl<C: Compute> Worker<C> {
             self.begin(part);
         }
         let together = if self.options.exact { 1 } else { step.parts.len().max(1) };
+        let mut took = Duration::ZERO;
         for parts in step.parts.chunks(together) {
             if !self.streams.contains_key(&parts[0].request) {
                 // One before it took the whole cache along.
@@ -111,12 +112,15 @@ impl<C: Compute> Worker<C> {
             }
             let begun = self.shared.clock.now();
             let result = self.compute(parts);
-            self.count(parts, self.shared.clock.now().saturating_sub(begun));
+            let time = self.shared.clock.now().saturating_sub(begun);
+            took += time;
+            self.count(parts, time);
             match result {
                 Ok(()) => self.sample(parts),
                 Err(error) => self.fail(parts, &error),
             }
         }
+        self.planner.on_computed(took);
         if self.streams.is_empty() {
             // What the last ones held is freed before the thread sleeps.
             let freed = self.planner.plan();

@@ -13,6 +13,8 @@
 //!   what is left of the step, oldest first, and at most
 //!   [`BatchLimits::prefill_beside_decode`] tokens while others decode. So nobody waits
 //!   longer than one bounded step for a token, and the oldest prompt always moves.
+//! * Those that decode have half of the time to themselves (`turns`), and a short prompt goes
+//!   before long ones, in the queue (`waiting`) as in a step.
 //! * A sequence may send strictly younger ones back when cells run out; the oldest
 //!   therefore always ends, and then the next is the oldest.
 //! * A prompt begins with the longest prefix any other sequence has computed. While an
@@ -22,9 +24,12 @@
 //!   neighbouring sequences of equal length together and every other run by itself.
 
 mod cells;
+mod order;
 mod planner;
 mod reset;
 mod sequence;
+mod turns;
+mod waiting;
 
 pub use planner::{Figures, Planner};
 

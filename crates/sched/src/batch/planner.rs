@@ -2,14 +2,16 @@
 
 use super::cells::Cells;
 use super::sequence::{Role, Sequence, common};
+use super::turns::Turns;
+use super::waiting::{Queue, Waiting};
 use super::{BatchLimits, Change, Prompt, Refused, RequestId, Sharing, Step, StepPart};
-use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Shorter prefixes are computed again sooner than copied or waited for.
 const PREFIX_TOKENS_MIN: usize = 16;
 
-/// The oldest prompt gets at least one part in so many of what a step could give it.
-const LONG_PROMPT_SHARE: u32 = 4;
+/// Prompt tokens that those who decode hardly notice.
+const SHORT_PROMPT_TOKENS: u32 = 16;
 
 /// Plans the steps of one context. Keeps the tokens of every sequence.
 #[derive(Debug, Clone)]
@@ -17,21 +19,12 @@ pub struct Planner {
     pub(super) limits: BatchLimits,
     pub(super) cells: Cells,
     pub(super) sequences: Vec<Option<Sequence>>,
-    waiting: VecDeque<Waiting>,
+    waiting: Queue,
+    turns: Turns,
     pub(super) changes: Vec<Change>,
     /// Counts admissions and uses; stands in for time.
     clock: u64,
     figures: Figures,
-}
-
-/// A request without a sequence.
-#[derive(Debug, Clone)]
-struct Waiting {
-    request: RequestId,
-    tokens: Vec<i32>,
-    chunk_tokens: u32,
-    /// Kept when it is sent back, so that it stays older than those after it.
-    age: Option<u64>,
 }
 
 /// Where things stand.
@@ -62,7 +55,8 @@ impl Planner {
             limits: BatchLimits { step_tokens, prefill_beside_decode, ..limits },
             cells: Cells::new(limits.cells),
             sequences: vec![None; usize::from(limits.sequences)],
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
+            turns: Turns::default(),
             changes: Vec::new(),
             clock: 0,
             figures: Figures::default(),
@@ -91,7 +85,7 @@ impl Planner {
         if self.waiting.len() >= self.limits.waiting {
             return Err(Refused::QueueFull { waiting: self.waiting.len() });
         }
-        self.waiting.push_back(Waiting { request, tokens, chunk_tokens, age: None });
+        self.waiting.join(Waiting { request, tokens, chunk_tokens, age: None });
         Ok(())
     }
 
@@ -102,10 +96,17 @@ impl Planner {
         let mut parts = Vec::new();
         self.plan_decodes(&mut parts);
         self.plan_prompts(&mut parts);
+        self.turns.planned(&parts, SHORT_PROMPT_TOKENS);
         if self.limits.sharing == Sharing::Parts {
             parts.sort_unstable_by_key(|part| part.sequence);
         }
         Step { changes: std::mem::take(&mut self.changes), parts }
+    }
+
+    /// How long the step planned last took: what prompts do to those that decode is bounded in
+    /// time. Without it they go on in every step.
+    pub fn on_computed(&mut self, took: Duration) {
+        self.turns.took(took);
     }
 
     /// The token sampled for a request whose part had `samples`; `false` when the
@@ -124,8 +125,7 @@ impl Planner {
     /// The request is answered or given up. With `keep` its computed tokens stay as a
     /// prefix for others while there is room. `false` when there is no such request.
     pub fn finish(&mut self, request: RequestId, keep: bool) -> bool {
-        if let Some(at) = self.waiting.iter().position(|waiting| waiting.request == request) {
-            self.waiting.remove(at);
+        if self.waiting.leave(request) {
             return true;
         }
         let Some(at) = self.find(request) else { return false };
@@ -161,19 +161,17 @@ impl Planner {
         }
     }
 
-    /// Gives sequences to those who wait, in order, as long as their prompts fit
-    /// beside those of the others.
+    /// Gives sequences to those who wait as long as their prompts fit beside those of the
+    /// others, in order, but for short ones that pass a long one now and then.
     fn admit(&mut self) {
-        while let Some(next) = self.waiting.front() {
-            let needed = self.cells_promised() + next.tokens.len() as u32 + 1;
+        while !self.waiting.is_empty() {
             let alone = self.active().next().is_none();
-            if needed > self.limits.cells && !alone {
-                return;
-            }
+            let room = self.limits.cells.saturating_sub(self.cells_promised());
+            let Some(next) = self.waiting.next(if alone { u32::MAX } else { room }) else { return };
             let parts = self.limits.sharing == Sharing::Parts;
-            let place = if parts { self.own_place() } else { self.empty_sequence() };
+            let place = if parts { self.own_place(next) } else { self.empty_sequence() };
             let Some(at) = place else { return };
-            let Some(waiting) = self.waiting.pop_front() else { return };
+            let Some(waiting) = self.waiting.take(next) else { return };
             self.clock += 1;
             let age = waiting.age.unwrap_or(self.clock);
             let cells = self.own_prefix(at, &waiting.tokens);
@@ -189,8 +187,8 @@ impl Planner {
 
     /// With own parts: the sequence that has computed most of the next prompt; else the
     /// first that is free, beside those that run.
-    fn own_place(&self) -> Option<usize> {
-        let tokens = &self.waiting.front()?.tokens;
+    fn own_place(&self, next: usize) -> Option<usize> {
+        let tokens = self.waiting.tokens(next)?;
         let free = || {
             let active = |s: &Sequence| s.age().is_some();
             let all = self.sequences.iter().enumerate();
@@ -249,16 +247,25 @@ impl Planner {
     }
 
     fn plan_prompts(&mut self, parts: &mut Vec<StepPart>) {
+        if !self.turns.prompts_may() {
+            self.add_prompts(SHORT_PROMPT_TOKENS, parts);
+        }
+        if self.turns.prompts_may() || parts.is_empty() {
+            self.add_prompts(u32::MAX, parts);
+        }
+    }
+
+    /// Adds prompts of which at most `pending` tokens are left, and no more than that together.
+    fn add_prompts(&mut self, pending: u32, parts: &mut Vec<StepPart>) {
         let mut left = match parts.is_empty() {
             true => self.limits.step_tokens,
             false => self.limits.prefill_beside_decode,
         };
-        left = left.min(self.limits.step_tokens.saturating_sub(parts.len() as u32));
+        left = left.min(self.limits.step_tokens.saturating_sub(parts.len() as u32)).min(pending);
         let even = self.even_length(left);
-        for at in self.oldest_first() {
-            if left == 0
-                || !self.sequences[at].as_ref().is_some_and(Sequence::is_prompt)
-                || !self.begin(at, parts)
+        for at in self.prompts_in_order(left) {
+            let may = |sequence: &Sequence| sequence.pending() <= pending;
+            if left == 0 || !self.sequences[at].as_ref().is_some_and(may) || !self.begin(at, parts)
             {
                 continue;
             }
@@ -271,21 +278,6 @@ impl Planner {
             }
             left = if whole { 0 } else { left - tokens };
         }
-    }
-
-    /// Most tokens a prompt takes of a step with `left` tokens. With own parts that is what
-    /// the shortest has left, so that all are computed together, but never so little that a
-    /// long one crawls behind short ones.
-    fn even_length(&self, left: u32) -> u32 {
-        if self.limits.sharing != Sharing::Parts {
-            return left;
-        }
-        let prompts = || self.active().filter(|(_, sequence)| sequence.is_prompt());
-        let oldest = prompts().min_by_key(|(_, sequence)| sequence.age());
-        let shortest = prompts().map(|(_, sequence)| sequence.pending()).min().unwrap_or(left);
-        let share = left / (prompts().count().max(1) as u32);
-        let wanted = oldest.map_or(left, |(_, sequence)| sequence.pending().min(left));
-        shortest.min(share).max(wanted.div_ceil(LONG_PROMPT_SHARE))
     }
 
     /// Finds the longest prefix computed before this step for a sequence that has not
@@ -389,7 +381,7 @@ impl Planner {
         {
             parts.retain(|part| part.request != request);
             let (tokens, chunk_tokens) = (sequence.tokens, sequence.chunk_tokens);
-            self.waiting.push_front(Waiting { request, tokens, chunk_tokens, age: Some(age) });
+            self.waiting.go_back(Waiting { request, tokens, chunk_tokens, age: Some(age) });
             self.figures.sent_back += 1;
         }
         self.forget(victim);
@@ -411,7 +403,7 @@ impl Planner {
         self.changes.push(Change::Drop { sequence: at as u16 });
     }
 
-    fn active(&self) -> impl Iterator<Item = (usize, &Sequence)> {
+    pub(super) fn active(&self) -> impl Iterator<Item = (usize, &Sequence)> {
         let sequences = self.sequences.iter().enumerate();
         sequences.filter_map(|(at, s)| Some((at, s.as_ref().filter(|s| s.age().is_some())?)))
     }
