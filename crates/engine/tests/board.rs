@@ -14,7 +14,7 @@ use motley_engine::blocks::devices::{
     HybridError, Link, UnitFailed,
 };
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
-use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::prefetch::{Prediction, PrefetchChoice};
 use motley_sched::strategy::StrategyChoice;
 use motley_sched::{
     Costs, Homes, Layout, Named, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts,
@@ -177,7 +177,10 @@ fn block(
 ) -> Result<(Flow, Vec<u16>), HybridError> {
     let experts: Vec<u16> = (0..EXPERTS).collect();
     let routed = Routed { layer, tokens: 1, experts: &experts, ..Routed::default() };
-    let routing = Routing { routed, phase: Phase::Decode, predictions: &[] };
+    // Only a prefetcher that is asked for looks at it.
+    let next = [Prediction { layer: layer + 1, loads: vec![(2, 1)] }];
+    let predictions = if layer + 1 < LAYERS { &next[..] } else { &[] };
+    let routing = Routing { routed, phase: Phase::Decode, predictions };
     let mut cpu = Cpu { flow, computed: Vec::new() };
     let done = executor.run(&routing, Vec::new(), &mut cpu)?;
     let mut computed = done.job;
@@ -200,6 +203,8 @@ fn two_blocks(scenario: Scenario) {
     assert_eq!((flow, computed), (Flow::Done, vec![0, 1, 2]));
     let figures = executor.figures();
     assert_eq!((figures.blocks, figures.routed_pairs), (2, 6));
+    let guesses = u64::from(scenario.prefetch != PrefetchChoice::None);
+    assert_eq!(figures.counts.guessed_loads, guesses);
 }
 
 fn explore_two_blocks(name: &str, preemptions: usize, scenario: Scenario) {
@@ -217,8 +222,8 @@ fn every_expert_is_computed_once() {
 
 #[test]
 fn guesses_arrive_whenever_they_do() {
-    let (strategy, prefetch) = (StrategyChoice::Timelines, PrefetchChoice::WholeLayer);
-    explore_two_blocks("guesses", 2, Scenario { strategy, prefetch, ..PLAIN });
+    let (strategy, prefetch) = (StrategyChoice::CpuOnMiss, PrefetchChoice::NextLayer);
+    explore_two_blocks("a guess", 2, Scenario { strategy, prefetch, ..PLAIN });
 }
 
 #[test]

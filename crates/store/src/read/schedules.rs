@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use motley_model::{FileRange, Matrix, TensorPart};
 
-use super::disk::{Disk, FileFacts};
+use super::disk::{Alignment, Disk, FileFacts};
 use super::pool::{self, Pool};
 use super::priority::Priority;
 use super::queue::ReadQueue;
@@ -25,29 +25,52 @@ use motley_testkit::explore::{Holders, explore, spawn};
 const SLOTS: u32 = 3;
 const PIECE_BYTES: u64 = 8;
 
-/// A file whose bytes are their piece's number; pieces from `fails_from` on cannot be read.
+/// A file whose bytes are their piece's number.
 struct Scripted {
     arena: Arena,
     holders: Arc<Holders>,
+    script: Script,
+}
+
+#[derive(Clone, Copy)]
+struct Script {
+    /// Pieces from this number on cannot be read.
     fails_from: u64,
+    direct: Option<Alignment>,
+}
+
+const WORKS: Script = Script { fails_from: u64::MAX, direct: None };
+
+impl Scripted {
+    /// The slot of the arena that `memory` is in; a staging buffer is in none.
+    fn slot(&self, memory: &[u8]) -> Option<usize> {
+        let base = self.arena.base().as_ptr() as usize;
+        let slot = (memory.as_ptr() as usize).checked_sub(base)? / self.arena.stride_bytes();
+        (slot < SLOTS as usize).then_some(slot)
+    }
+
+    fn read(&self, offset: u64, memory: &mut [u8]) -> io::Result<usize> {
+        for (byte, at) in memory.iter_mut().zip(offset..) {
+            *byte = (at / PIECE_BYTES) as u8;
+        }
+        match offset / PIECE_BYTES < self.script.fails_from {
+            true => Ok(memory.len()),
+            false => Err(io::ErrorKind::Other.into()),
+        }
+    }
 }
 
 impl Disk for Scripted {
     fn facts(&self, index: usize) -> Option<FileFacts<'_>> {
-        let facts = FileFacts { path: Path::new("scripted"), len_bytes: 1 << 20, direct: None };
-        (index == 0).then_some(facts)
+        let (path, direct) = (Path::new("scripted"), self.script.direct);
+        (index == 0).then_some(FileFacts { path, len_bytes: 1 << 20, direct })
     }
 
     fn read_at(&self, _: usize, _: bool, offset: u64, memory: &mut [u8]) -> io::Result<usize> {
-        let into = memory.as_ptr() as usize - self.arena.base().as_ptr() as usize;
-        let number = offset / PIECE_BYTES;
-        self.holders.hold(into / self.arena.stride_bytes(), || {
-            memory.fill(number as u8);
-            match number < self.fails_from {
-                true => Ok(memory.len()),
-                false => Err(io::ErrorKind::Other.into()),
-            }
-        })
+        match self.slot(memory) {
+            Some(slot) => self.holders.hold(slot, || self.read(offset, memory)),
+            None => self.read(offset, memory),
+        }
     }
 
     fn unchanged(&self, _: usize) -> bool {
@@ -66,7 +89,7 @@ struct World {
 }
 
 impl World {
-    fn new(threads: u32, fails_from: u64) -> Self {
+    fn new(threads: u32, script: Script) -> Self {
         let spec = ArenaSpec {
             slot_bytes: PIECE_BYTES as usize,
             max_slots: SLOTS,
@@ -75,7 +98,7 @@ impl World {
         };
         let arena = Arena::new(spec).expect("a small arena");
         let holders = Arc::new(Holders::new(SLOTS as usize));
-        let disk = Scripted { arena: arena.clone(), holders: Arc::clone(&holders), fails_from };
+        let disk = Scripted { arena: arena.clone(), holders: Arc::clone(&holders), script };
         let queue = Arc::new(ReadQueue::new(Arc::new(disk), None));
         let pool = pool::start(Arc::clone(&queue), threads).expect("threads");
         Self { arena, holders, queue, pool }
@@ -119,7 +142,7 @@ impl World {
 #[test]
 fn every_request_is_answered_once_with_its_own_bytes() {
     explore("queue: two threads, two requests", 2, || {
-        let world = World::new(2, u64::MAX);
+        let world = World::new(2, WORKS);
         world.queue.submit([world.request(0, &[4])]);
         world.queue.submit([world.request(1, &[5])]);
         let mut answered = [0, 0];
@@ -136,7 +159,7 @@ fn every_request_is_answered_once_with_its_own_bytes() {
 #[test]
 fn two_who_wait_get_one_answer_each_or_learn_that_there_is_none() {
     explore("queue: two who wait", 2, || {
-        let world = World::new(1, u64::MAX);
+        let world = World::new(1, WORKS);
         world.queue.submit([world.request(0, &[4]), world.request(1, &[5])]);
         let queue = Arc::clone(&world.queue);
         let taking = move || std::iter::from_fn(|| queue.wait(None)).collect::<Vec<_>>();
@@ -155,7 +178,7 @@ fn two_who_wait_get_one_answer_each_or_learn_that_there_is_none() {
 #[test]
 fn a_failed_request_gives_its_slots_back_when_nobody_writes_there() {
     explore("queue: a request that fails", 2, || {
-        let world = World::new(2, 5);
+        let world = World::new(2, Script { fails_from: 5, ..WORKS });
         world.queue.submit([world.request(0, &[4, 5])]);
         let failed = world.queue.wait(None).expect("an answer").outcome.expect_err("a bad disk");
         drop(failed.request);
@@ -177,8 +200,25 @@ fn a_failed_request_gives_its_slots_back_when_nobody_writes_there() {
 #[test]
 fn closing_waits_for_reads_and_leaves_no_thread_asleep() {
     explore("queue: closed while it reads", 2, || {
-        let world = World::new(2, u64::MAX);
+        let world = World::new(2, WORKS);
         world.queue.submit([world.request(0, &[4, 5]), world.request(1, &[6])]);
+        world.close();
+    });
+}
+
+/// A read that must be aligned does not fit around a slot of eight bytes: it is staged and copied.
+#[test]
+fn staged_bytes_arrive_in_their_slots() {
+    explore("queue: staged", 2, || {
+        let direct = Some(Alignment { memory: 1, offset: 16 });
+        let world = World::new(2, Script { direct, ..WORKS });
+        world.queue.submit([world.request(0, &[5]), world.request(1, &[7])]);
+        for _ in 0..2 {
+            let completion = world.queue.wait(None).expect("an answer");
+            let number = [5, 7][completion.tag.0 as usize];
+            world.accept(completion, &[number]);
+        }
+        assert_eq!(world.queue.counters().copied_reads, 2);
         world.close();
     });
 }
