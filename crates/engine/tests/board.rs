@@ -2,11 +2,6 @@
 //! order of the three threads: each expert is computed once, no buffer is filled while it is
 //! computed from, a block that is given up leaves nothing behind, and nobody waits for ever.
 //! `cargo xtask check loom` explores all of them; as ordinary tests, a sample.
-//!
-//! Mutants that are found here: the fast thread or the link that does not notify the driver,
-//! `carry_out` that does not notify the fast thread or the link, `drop` that does not notify,
-//! `give_up` that does not wait for the device, `abandon` that forgets orders nobody took, the
-//! fast thread that takes orders of a block that is given up, a copy reported before it is done.
 
 use motley_cost::{ComputeCost, TransferCost};
 use motley_engine::blocks::devices::{

@@ -71,7 +71,10 @@ impl Mapping {
     fn back_with(&self, offset: usize, len_bytes: usize, huge: HugePages) {
         debug_assert!(offset + len_bytes <= self.len_bytes);
         // SAFETY: inside the mapping.
-        unsafe { system::back_with(self.base.as_ptr().add(offset), len_bytes, huge) };
+        unsafe {
+            let start = self.base.as_ptr().add(offset);
+            system::allow_huge_pages(start, len_bytes, huge == HugePages::Ask);
+        }
     }
 }
 

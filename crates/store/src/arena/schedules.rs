@@ -1,9 +1,5 @@
 //! The arena under every order of threads: no slot has two holders or is free and leased at once,
 //! and data stays with its tenant. `cargo xtask check loom`; as ordinary tests a sample of orders.
-//!
-//! Mutants that are found here: `take_back` before the slot's last reader is gone (`Filled` with a
-//! lease each), `occupy` without removing the slot, `lease` that lets go of the lock between
-//! choosing and occupying, `settle` with two readers, `cool` that forgets `cold.insert`.
 
 use super::*;
 use motley_testkit::explore::{Holders, explore, spawn};

@@ -5,8 +5,6 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
 
-use super::HugePages;
-
 const PAGE_BYTES: usize = 4096;
 
 fn layout(len_bytes: usize) -> io::Result<Layout> {
@@ -25,7 +23,7 @@ pub(super) fn map(len_bytes: usize) -> io::Result<NonNull<u8>> {
 ///
 /// # Safety
 /// None; the system's has conditions.
-pub(super) unsafe fn back_with(_start: *mut u8, _len_bytes: usize, _huge: HugePages) {}
+pub(super) unsafe fn allow_huge_pages(_start: *mut u8, _len_bytes: usize, _allowed: bool) {}
 
 /// Zeroes a range.
 ///

@@ -7,8 +7,6 @@ use std::ptr::{NonNull, null_mut};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::HugePages;
-
 /// A private mapping of zeroes that no core dump holds.
 pub(super) fn map(len_bytes: usize) -> io::Result<NonNull<u8>> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -22,16 +20,13 @@ pub(super) fn map(len_bytes: usize) -> io::Result<NonNull<u8>> {
     }
 }
 
-/// Says what pages shall back a range. A wish: a kernel built without huge pages refuses, and
+/// Says whether huge pages may back a range. A wish: a kernel built without huge pages refuses, and
 /// nothing is lost.
 ///
 /// # Safety
 /// The range lies in one mapping.
-pub(super) unsafe fn back_with(start: *mut u8, len_bytes: usize, huge: HugePages) {
-    let advice = match huge {
-        HugePages::Ask => Advice::LinuxHugepage,
-        HugePages::Refuse => Advice::LinuxNoHugepage,
-    };
+pub(super) unsafe fn allow_huge_pages(start: *mut u8, len_bytes: usize, allowed: bool) {
+    let advice = if allowed { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
     // SAFETY: inside a mapping, as the caller vouches; the advice changes what backs memory,
     // never what it holds.
     let _ = unsafe { rustix::mm::madvise(start.cast::<c_void>(), len_bytes, advice) };

@@ -2,9 +2,7 @@
 //! nobody waits for ever, and no read writes into a slot that was given back.
 //! `cargo xtask check loom`; as ordinary tests a sample of orders.
 //!
-//! Mutants that are found here: `finish`, `submit` and `close` without their `notify`; `submit`
-//! that notifies before it queues, without the lock; `land` without `finishing`; `Job::is_complete`
-//! without `out == 0`; a retry that is queued and also reported.
+//! Mutants that are found here: `finish` without its `notify`, and one that notifies a single waiter.
 
 use std::io;
 use std::path::Path;
