@@ -2,6 +2,7 @@
 //!
 //! In reading order:
 //! - [`tidy`]: the house rules as a checker.
+//! - [`check`]: checkers of threads and memory.
 //! - [`servers`]: servers as processes of their own, ours and llama.cpp's.
 //! - [`load`]: many streams at once against servers.
 //! - [`hostile`]: hostile requests against our server, beside an honest client.
@@ -16,6 +17,7 @@
 pub mod capped;
 #[cfg(target_os = "linux")]
 pub mod chaos;
+pub mod check;
 pub mod hostile;
 pub mod load;
 pub mod mutate;

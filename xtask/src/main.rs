@@ -5,8 +5,8 @@ mod arguments;
 
 use anyhow::Result;
 use arguments::{
-    Arguments, CappedArguments, ChaosArguments, Command, HostileArguments, LoadArguments,
-    MutateArguments, SoakServeArguments, SynthArguments, UpcycleArguments,
+    Arguments, CappedArguments, ChaosArguments, CheckArguments, Command, HostileArguments,
+    LoadArguments, MutateArguments, SoakServeArguments, SynthArguments, UpcycleArguments,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,11 +18,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, hostile, load, mutate, release, tidy, workspace_root};
+use xtask::{capped, check, hostile, load, mutate, release, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => return run_tidy(),
+        Command::Check(arguments) => return run_check(&arguments),
         Command::Seeds { options } => return run_seeds(&options),
         Command::Synth(arguments) => run_synth(&arguments)?,
         Command::Upcycle(arguments) => run_upcycle(&arguments)?,
@@ -52,6 +53,17 @@ fn run_tidy() -> Result<ExitCode> {
     }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Fails when the checker found something, or ran nothing.
+fn run_check(arguments: &CheckArguments) -> Result<ExitCode> {
+    let report = check::check(arguments.checker, &mut |line| println!("{line}"))?;
+    if let Some(path) = &arguments.json {
+        report.write_into(path, arguments.checker.name())?;
+    }
+    report.findings.iter().for_each(|finding| eprintln!("finding: {finding}"));
+    eprintln!("{}", report.summary());
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A program of its own: this one does not link the engine.

@@ -12,7 +12,7 @@
 //! * [`threads`]: which threads compute.
 //! * [`text`]: between text and tokens.
 //! * [`eval`]: perplexity and multiple choice, with intervals.
-//! * [`clock`]: the wall clock, or a simulation's.
+//! * [`clock`]: the wall clock, or a simulation's. `sync`: what threads wait with.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ pub mod eval;
 pub mod execute;
 pub mod rehearsal;
 pub mod session;
+mod sync;
 pub mod text;
 pub mod threads;
 pub mod weights;

@@ -16,11 +16,12 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use motley_model::format_bytes;
 
 use crate::memory::{HugePages, Mapping};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Most slots of one arena: experts of all layers of the largest models, with room.
 pub const MAX_SLOTS: u32 = 1 << 22;
@@ -318,3 +319,6 @@ impl Filled {
         Ok(Self(Arc::new(Tenant { lease, at_bytes, len_bytes })))
     }
 }
+
+#[cfg(test)]
+mod schedules;

@@ -2,7 +2,7 @@
 //! slots of memory and lends those out; never chooses what to read, keep or evict.
 //!
 //! Modules, in reading order:
-//! * `memory`: anonymous mappings.
+//! * `sync`: what threads wait with; `memory`: anonymous mappings.
 //! * [`arena`]: slots of one shape; leases as types.
 //! * [`expert`]: the slots of one expert, held together.
 //! * [`mapped`]: the files mapped, for weights computed where they lie and copies to a device.
@@ -17,6 +17,7 @@ pub mod expert;
 pub mod mapped;
 mod memory;
 pub mod read;
+mod sync;
 
 pub use arena::{Arena, ArenaError, ArenaSpec, Filled, MAX_SLOTS, SlotLease};
 pub use counters::Counters;

@@ -1,11 +1,11 @@
 //! Anonymous memory from the operating system, given back page by page. Knows nothing of
 //! slots; the one place that maps and unmaps.
 
-use std::ffi::c_void;
 use std::io;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+#[cfg_attr(miri, path = "memory/interpreted.rs")]
+mod system;
 
 /// Whether the system may back a mapping with 2 MiB pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,14 +35,8 @@ impl Mapping {
     /// Reserves `len_bytes` of page-aligned address space; pages come when first written.
     pub(crate) fn reserve(len_bytes: usize, huge: HugePages) -> io::Result<Self> {
         let len_bytes = len_bytes.max(1);
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new anonymous mapping at an address the kernel picks aliases nothing.
-        let base = unsafe { rustix::mm::mmap_anonymous(null_mut(), len_bytes, protection, flags)? };
-        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Self { base, len_bytes, huge };
-        mapping.advise(0, len_bytes, huge.advice());
-        mapping.advise(0, len_bytes, Advice::LinuxDontDump);
+        let mapping = Self { base: system::map(len_bytes)?, len_bytes, huge };
+        mapping.back_with(0, len_bytes, huge);
         Ok(mapping)
     }
 
@@ -61,41 +55,25 @@ impl Mapping {
     pub(crate) unsafe fn discard(&self, offset: usize, len_bytes: usize) {
         debug_assert!(offset + len_bytes <= self.len_bytes);
         if self.huge == HugePages::Ask {
-            self.advise(offset, len_bytes, HugePages::Refuse.advice());
+            self.back_with(offset, len_bytes, HugePages::Refuse);
         }
         // SAFETY: inside the mapping, and unused, as the caller vouches.
-        let done = unsafe {
-            let start = self.base.as_ptr().add(offset).cast::<c_void>();
-            rustix::mm::madvise(start, len_bytes, Advice::LinuxDontNeed)
-        };
-        debug_assert!(done.is_ok(), "{done:?}");
+        unsafe { system::discard(self.base.as_ptr().add(offset), len_bytes) };
     }
 
     /// Lets a range that was discarded have huge pages again.
     pub(crate) fn restore(&self, offset: usize, len_bytes: usize) {
         if self.huge == HugePages::Ask {
-            self.advise(offset, len_bytes, self.huge.advice());
+            self.back_with(offset, len_bytes, self.huge);
         }
     }
 
-    /// Advice is a wish: a kernel built without huge pages refuses, and nothing is lost.
-    fn advise(&self, offset: usize, len_bytes: usize, advice: Advice) {
+    fn back_with(&self, offset: usize, len_bytes: usize, huge: HugePages) {
         debug_assert!(offset + len_bytes <= self.len_bytes);
-        debug_assert!(!matches!(advice, Advice::LinuxDontNeed));
-        // SAFETY: inside the mapping; the advice given here changes what backs memory, never
-        // what it holds.
+        // SAFETY: inside the mapping.
         unsafe {
-            let start = self.base.as_ptr().add(offset).cast::<c_void>();
-            let _ = rustix::mm::madvise(start, len_bytes, advice);
-        }
-    }
-}
-
-impl HugePages {
-    fn advice(self) -> Advice {
-        match self {
-            Self::Ask => Advice::LinuxHugepage,
-            Self::Refuse => Advice::LinuxNoHugepage,
+            let start = self.base.as_ptr().add(offset);
+            system::allow_huge_pages(start, len_bytes, huge == HugePages::Ask);
         }
     }
 }
@@ -103,7 +81,6 @@ impl HugePages {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly the range that was mapped; the owner lives as long as its leases.
-        let done = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len_bytes) };
-        debug_assert!(done.is_ok(), "{done:?}");
+        unsafe { system::unmap(self.base, self.len_bytes) };
     }
 }

@@ -9,11 +9,13 @@
 //! - [`output`]: files under construction and what is said of them.
 //! - [`cache`]: where models live.
 //! - `machine_tree`: a folder that stands for the root of a machine (Unix only: it has links).
+//! - [`explore`]: a scenario of threads under every order of them.
 //! - [`hostile`]: requests that try to do a server harm.
 //! - [`venv`]: Python with packages from PyPI.
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod explore;
 pub mod fixtures;
 pub mod gguf_source;
 pub mod hostile;

@@ -1,13 +1,16 @@
 //! The command line of `cargo xtask`, and how options become requests.
 //!
+//! * `check`: which checker runs.
 //! * `load`: options of what needs a server.
 //! * `mutate`: options of what changes headers.
 //! * `hostile`: options of the hostile run.
 
+mod check;
 mod hostile;
 mod load;
 mod mutate;
 
+pub(crate) use check::CheckArguments;
 pub(crate) use hostile::HostileArguments;
 pub(crate) use load::{ChaosArguments, LoadArguments, SoakServeArguments};
 pub(crate) use mutate::MutateArguments;
@@ -53,6 +56,8 @@ pub(crate) enum Command {
     Mutate(MutateArguments),
     /// Send a server thousands of hostile requests beside an honest client.
     Hostile(HostileArguments),
+    /// Run a checker of threads or memory
+    Check(CheckArguments),
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Run the engine's own parts in virtual time, under seeds, with faults (`--help` of it).

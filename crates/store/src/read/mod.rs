@@ -18,7 +18,7 @@
 //! * `target`: where a chunk's bytes land: in place, or staged and copied.
 //! * `workers`: what backends have in common; `pool`, `uring`: the backends.
 //! * `reader`: a backend, started; `stepped`: one without threads. `choose`: which backend is faster here.
-//! * `faulty`: faults by seed.
+//! * `faulty`: faults by seed. `schedules`: the queue and the pool under every order of threads, in tests.
 
 mod choose;
 mod disk;
@@ -31,6 +31,8 @@ mod priority;
 mod queue;
 mod reader;
 mod request;
+#[cfg(test)]
+mod schedules;
 mod stepped;
 mod target;
 mod uring;

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use super::queue::ReadQueue;
 use super::target::Staging;
 use super::workers::{AbortOnUnwind, Workers};
+use crate::sync::{Builder, JoinHandle};
 
 pub(super) struct Pool {
     threads: Vec<JoinHandle<()>>,
@@ -38,7 +38,7 @@ fn start_one(queue: Arc<ReadQueue>, index: u32) -> io::Result<JoinHandle<()>> {
         }
         std::mem::forget(guard);
     };
-    std::thread::Builder::new().name(format!("store-read-{index}")).spawn(work)
+    Builder::new().name(format!("store-read-{index}")).spawn(work)
 }
 
 impl Workers for Pool {

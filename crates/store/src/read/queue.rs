@@ -3,7 +3,7 @@
 //! of a completed request; their order is in `priority`.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::disk::Disk;
@@ -14,6 +14,7 @@ use super::priority::PriorityQueue;
 use super::request::{Completion, Piece, Request};
 use super::target::{Landed, Staging, Target};
 use crate::counters::{BusyClock, Counters};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Reads after the first that a chunk may have.
 const RETRIES_MAX: u32 = 1;

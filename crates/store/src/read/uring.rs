@@ -125,7 +125,8 @@ impl Driver {
         if self.armed {
             return;
         }
-        let readable = rustix::event::PollFlags::IN.bits().into();
+        // 16 bits with or without a sign, by the system's headers.
+        let readable = rustix::event::PollFlags::IN.bits() as u32;
         let poll = opcode::PollAdd::new(types::Fd(self.bell.as_fd().as_raw_fd()), readable);
         // SAFETY: a poll touches no memory of ours, and the driver holds the bell.
         unsafe { self.push(&poll.build().user_data(WAKE)) };

@@ -83,6 +83,7 @@ fn slots_lie_at_a_fixed_stride_from_the_base() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "ends the interpreter, which has no address space to refuse")]
 fn impossible_shapes_are_refused() {
     let huge_pages = HugePages::Ask;
     for (slot_bytes, max_slots) in [(0, 1), (1, MAX_SLOTS + 1), (usize::MAX, 2), (1 << 60, 64)] {

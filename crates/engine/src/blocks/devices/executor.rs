@@ -7,13 +7,13 @@ use super::buffers::Buffers;
 use super::figures::{HybridError, HybridFigures};
 use super::units::{CopyOrder, FastUnit, Flow, HomeUnit, Link};
 use crate::blocks::clock::Clock;
+use crate::sync::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 use motley_cost::Nanos;
 use motley_sched::scheduler::Place;
 use motley_sched::spans::Spans;
 use motley_sched::{AtOnce, Purpose, Routing, Scheduler, Share};
 use motley_trace::ExpertKey;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 /// What an executor is made of.
 pub struct ExecutorParts<F, L> {
@@ -310,6 +310,6 @@ impl<J> Drop for Alarm<'_, J> {
 
 #[allow(clippy::disallowed_methods, reason = "a driver owns threads")]
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    let thread = std::thread::Builder::new().name(name.into());
+    let thread = Builder::new().name(name.into());
     thread.spawn(body).expect("the system gives two more threads")
 }
