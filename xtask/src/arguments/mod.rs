@@ -3,11 +3,14 @@
 //! * `load`: options of what needs a server.
 //! * `mutate`: options of what changes headers.
 //! * `hostile`: options of the hostile run.
+//! * `fuzz`: options of the fuzz targets.
 
+mod fuzz;
 mod hostile;
 mod load;
 mod mutate;
 
+pub(crate) use fuzz::FuzzArguments;
 pub(crate) use hostile::HostileArguments;
 pub(crate) use load::{ChaosArguments, LoadArguments, SoakServeArguments};
 pub(crate) use mutate::MutateArguments;
@@ -51,6 +54,8 @@ pub(crate) enum Command {
     },
     /// Change headers at random and see that `motley run` answers or refuses
     Mutate(MutateArguments),
+    /// Run every fuzz target for a while; an input that fails is named with how to replay it
+    Fuzz(FuzzArguments),
     /// Send a server thousands of hostile requests beside an honest client.
     Hostile(HostileArguments),
     /// Check the house rules that no compiler knows.
