@@ -9,6 +9,7 @@
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - `chaos`: a server while its disk, its memory and its clients fail.
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
+//! - [`fuzz`]: the fuzz targets, each for a while.
 //! - [`release`]: a binary with its bill of materials.
 //!
 //! The models that tests run on are written by `motley-testkit`.
@@ -18,6 +19,7 @@ pub mod capped;
 #[cfg(target_os = "linux")]
 pub mod chaos;
 pub mod check;
+pub mod fuzz;
 pub mod hostile;
 pub mod load;
 pub mod mutate;

@@ -5,8 +5,9 @@ mod arguments;
 
 use anyhow::Result;
 use arguments::{
-    Arguments, CappedArguments, ChaosArguments, CheckArguments, Command, HostileArguments,
-    LoadArguments, MutateArguments, SoakServeArguments, SynthArguments, UpcycleArguments,
+    Arguments, CappedArguments, ChaosArguments, CheckArguments, Command, FuzzArguments,
+    HostileArguments, LoadArguments, MutateArguments, SoakServeArguments, SynthArguments,
+    UpcycleArguments,
 };
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, check, hostile, load, mutate, release, tidy, workspace_root};
+use xtask::{capped, check, fuzz, hostile, load, mutate, release, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -35,6 +36,7 @@ fn main() -> Result<ExitCode> {
         Command::SoakServe(arguments) => soak_serve(&arguments)?,
         Command::Chaos(arguments) => run_chaos(&arguments)?,
         Command::Mutate(arguments) => return run_mutate(&arguments),
+        Command::Fuzz(arguments) => return run_fuzz(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Release(asked) => println!("{}", release::release(&asked)?.display()),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
@@ -252,6 +254,24 @@ fn run_mutate(arguments: &MutateArguments) -> Result<ExitCode> {
     }
     println!("{}", report.summary());
     Ok(if report.bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Fails when an input did.
+fn run_fuzz(arguments: &FuzzArguments) -> Result<ExitCode> {
+    let asked = arguments.fuzz()?;
+    if let (Some(input), [target]) = (&arguments.replay, &asked.targets[..]) {
+        let status = fuzz::replay(&asked, target, input)?;
+        return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    let report = fuzz::fuzz(&asked, &|line| eprintln!("{line}"))?;
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
+    }
+    for (target, crash) in report.crashes() {
+        println!("{target} failed: {}\n  replay: {}", crash.said.join("\n  "), crash.replay);
+    }
+    let sound = report.crashes().next().is_none();
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One line for a person on stderr, the path alone on stdout.

@@ -9,7 +9,7 @@
 //! t(experts e with n_e tokens each) = block + Σ_e launch + max(bytes / rate, n_e · flop / rate')
 //! ```
 
-use motley_machine::Machine;
+use motley_machine::{Machine, MachineError};
 use serde::{Deserialize, Serialize};
 
 use crate::compute::ComputeCost;
@@ -207,6 +207,9 @@ pub enum CalibrationError {
     /// A number that cannot be a time or a rate.
     #[error("{origin}: {field} = {value}, but it must be {rule}")]
     Value { origin: String, field: &'static str, value: f64, rule: &'static str },
+    /// The machine in it is none.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
 }
 
 impl CalibrationFile {
@@ -286,13 +289,15 @@ impl CalibrationFile {
                 });
             }
         }
+        self.machine.check(origin)?;
+        let bits = experts().map(|cost| ("bits_per_weight", cost.bits_per_weight));
         let rates = self.memory.iter().map(|rate| ("gb_per_s", rate.gb_per_s));
         let disk = self.disk.iter().flat_map(|disk| {
             [("disk.gb_per_s", disk.gb_per_s), ("disk.alone_gb_per_s", disk.alone_gb_per_s)]
         });
         let links = self.links.iter().map(|link| ("link.gb_per_s", link.gb_per_s));
         let positive = |value: f64| value.is_finite() && value > 0.0;
-        must(origin, rates.chain(disk).chain(links), positive, "above zero")?;
+        must(origin, rates.chain(disk).chain(links).chain(bits), positive, "above zero")?;
         let times = experts().flat_map(|cost| {
             [
                 ("block_us", cost.block_us),
@@ -302,11 +307,31 @@ impl CalibrationFile {
             ]
         });
         let latency = self.disk.iter().map(|disk| ("disk.latency_us", disk.latency_us));
+        let ways = self.links.iter().map(|link| ("link.latency_us", link.latency_us));
+        let points = experts().flat_map(|cost| &cost.measured).map(|at| ("took_us", at.took_us));
+        let times = times.chain(latency).chain(ways).chain(points).chain(self.facts());
         let not_negative = |value: f64| value.is_finite() && value >= 0.0;
-        must(origin, times.chain(latency), not_negative, "finite and not negative")?;
+        must(origin, times, not_negative, "finite and not negative")?;
         let rising = |cost: &ExpertCost| cost.measured.is_sorted_by(|a, b| a.tokens < b.tokens);
         let order = experts().filter(|cost| !rising(cost)).map(|_| ("tokens", 0.0));
         must(origin, order, |_| false, "rising from point to point")
+    }
+}
+
+impl CalibrationFile {
+    /// Numbers that say how it was measured and how well it fits; nothing is computed with them.
+    fn facts(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let experts = self.experts.iter().chain(self.devices.iter().flat_map(|d| &d.experts));
+        let disk = self.disk.iter().map(|disk| disk.residuals);
+        let links = self.links.iter().map(|link| link.residuals);
+        let fits = experts.clone().map(|cost| cost.residuals).chain(disk).chain(links);
+        let fits = fits.flat_map(|fit| [fit.rms, fit.worst_relative, fit.mean_relative]);
+        let shapes = experts
+            .flat_map(|cost| [cost.other_shape_relative, cost.other_shape_points_relative])
+            .flatten();
+        let run = [Some(self.provenance.took_s), self.provenance.load_one_min];
+        let run = run.into_iter().flatten().map(|value| ("provenance", value));
+        fits.chain(shapes).map(|value| ("residuals", value)).chain(run)
     }
 }
 

@@ -151,6 +151,14 @@ fn what_is_wrong_is_named() {
     let time = error("us_per_mb = 50.0", "us_per_mb = nan");
     assert!(time.contains("us_per_mb = NaN"), "{time}");
     assert!(error("launch_us = 2.0", "launch_ms = 2.0").contains("launch_ms"));
+    // What the fuzz target `readers` asks for: every number, and the machine, are looked at.
+    let point = error("took_us = 140.0", "took_us = nan");
+    assert!(point.contains("took_us = NaN"), "{point}");
+    assert!(error("latency_us = 9.0", "latency_us = -9.0").contains("link.latency_us = -9"));
+    assert!(error("bits_per_weight = 4.5", "bits_per_weight = 0.0").contains("bits_per_weight"));
+    assert!(error("took_s = 40.5", "took_s = inf").contains("provenance = inf"));
+    assert!(error("rms = 1.5", "rms = nan").contains("residuals = NaN"));
+    assert!(error("count = 1", "count = 0").contains("count = 0"));
     let long = CalibrationFile::parse(&" ".repeat(MAX_FILE_BYTES + 1), "x").unwrap_err();
     assert!(matches!(long, CalibrationError::TooLong { what: "bytes", .. }));
 }

@@ -16,11 +16,16 @@ impl Machine {
             origin: origin.into(),
             source: Box::new(source),
         })?;
-        if machine.version != FORMAT_VERSION {
-            return Err(MachineError::Version { origin: origin.into(), found: machine.version });
-        }
-        check(&machine, origin)?;
+        machine.check(origin)?;
         Ok(machine)
+    }
+
+    /// Holds it to the rules of a description; for a machine that came inside another file.
+    pub fn check(&self, origin: &str) -> Result<(), MachineError> {
+        if self.version != FORMAT_VERSION {
+            return Err(MachineError::Version { origin: origin.into(), found: self.version });
+        }
+        check(self, origin)
     }
 }
 

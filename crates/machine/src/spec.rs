@@ -119,7 +119,7 @@ impl Device {
 
     /// Memory of all `count` devices.
     pub fn total_memory_bytes(&self) -> u64 {
-        self.memory_bytes() * u64::from(self.count)
+        self.memory_bytes().saturating_mul(u64::from(self.count))
     }
 }
 

@@ -84,7 +84,7 @@ async fn collect(
     tokio::time::timeout(limits.body_time, collected).await.unwrap_or_else(late)
 }
 
-fn check_length(bytes: usize, limits: &ServeLimits) -> Result<(), ApiError> {
+pub(crate) fn check_length(bytes: usize, limits: &ServeLimits) -> Result<(), ApiError> {
     if bytes <= limits.body_bytes {
         return Ok(());
     }

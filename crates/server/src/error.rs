@@ -84,6 +84,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }
 
+    /// Of HTTP.
+    pub(crate) fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
     /// The JSON body.
     pub(crate) fn body(&self) -> ErrorBody {
         let r#type = match self.status {

@@ -6,7 +6,7 @@
 //! * [`options`]: what a server is started with, and its limits.
 //! * [`serve`]: accepting, limiting, draining.
 //! * `peers`: connections of each peer.
-//! * `app`: what handlers share. `routes`: the routes and the checks before them; `auth`: the
+//! * `app`: what handlers share; `begin`: made of an engine. `routes`: the routes and the checks before them; `auth`: the
 //!   key; `host`: the name a request was sent to; [`origin`]: whose pages may call.
 //! * `gate`: who may be read and prepared; `body`: bounded JSON.
 //! * [`error`]: the API's error bodies.
@@ -14,7 +14,8 @@
 //! * `api`: one file per route.
 //! * `request`: from a request to work for the engine: `params`, `prompt`, `schema`.
 //! * `response`: from the engine's events to responses and streams.
-//! * `tools`: function calls in a model's output.
+//! * [`tools`]: function calls in a model's output.
+//! * [`trial`]: a body taken as far as the engine's door, and no further.
 //! * `metrics`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
 
@@ -28,6 +29,7 @@ pub const LOG_TEXT_TARGET: &str = "motley::text";
 mod api;
 mod app;
 mod auth;
+mod begin;
 mod body;
 mod clock;
 pub mod error;
@@ -43,7 +45,8 @@ mod request;
 mod response;
 mod routes;
 pub mod serve;
-mod tools;
+pub mod tools;
+pub mod trial;
 pub mod wire;
 
 pub use api::openapi::openapi_json;

@@ -2,24 +2,18 @@
 //! `api`.
 
 use crate::app::App;
-use crate::clock::unix_s;
-use crate::expert_counts::ExpertCounts;
-use crate::gate::Gate;
-use crate::metrics::Metrics;
-use crate::options::{ServeLimits, ServeOptions};
+use crate::begin::begin;
+use crate::options::ServeOptions;
 use crate::peers::{PeerConnection, Peers};
-use crate::request::size::prompt_bytes_max;
 use crate::routes::router;
-use crate::tools::Format;
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use motley_engine::admission::AdmissionLimits;
-use motley_engine::{BatchOptions, Batching, Engine, SessionError};
+use motley_engine::{BatchOptions, Engine, SessionError};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -56,25 +50,8 @@ impl Server {
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         options.address = listener.local_addr().map_err(failed)?;
-        let expert_counts = Arc::new(ExpertCounts::new(engine.spec()));
-        let watcher = ExpertCounts::watcher(&expert_counts);
-        let template = engine.chat_template().unwrap_or_default();
-        let batching = Batching::start(engine, batch, Some(watcher))?;
         let address = options.address;
-        let gate = Gate::new(admission_limits(batch, &options.limits));
-        let app = App {
-            metrics: Metrics::new(batching.clone(), Arc::clone(&gate)),
-            gate,
-            prompt_bytes_max: prompt_bytes_max(batching.engine(), batching.longest()),
-            batching,
-            options,
-            expert_counts,
-            format: Format::of_template(&template),
-            shows_tools: template.contains("tools"),
-            started_unix_s: unix_s(),
-            draining: AtomicBool::new(false),
-        };
-        Ok(Self { app: Arc::new(app), listener, address })
+        Ok(Self { app: Arc::new(begin(engine, batch, options)?), listener, address })
     }
 
     /// Where it listens.
@@ -142,15 +119,6 @@ impl Server {
             let _ = connection.await;
             drop(held);
         });
-    }
-}
-
-/// The engine's own queue is as long as that before it: what waits in either counts for both.
-fn admission_limits(batch: &BatchOptions, limits: &ServeLimits) -> AdmissionLimits {
-    AdmissionLimits {
-        waiting: batch.waiting,
-        body_bytes: limits.bodies_bytes,
-        preparers: limits.preparers,
     }
 }
 

@@ -258,6 +258,9 @@ mod tests {
     fn a_record_is_read_back_and_others_are_refused() {
         let text = serde_json::to_string(&record()).unwrap();
         assert_eq!(RunRecord::parse(&text).unwrap(), record());
+        // A number that JSON readers in a hurry miss by its last bit.
+        let exact = RunRecord { sampling_s: 0.985_690_694_632_869_5, ..record() };
+        assert_eq!(RunRecord::parse(&serde_json::to_string(&exact).unwrap()).unwrap(), exact);
         let refused = |text: &str| RunRecord::parse(text).unwrap_err().to_string();
         assert!(
             refused(&text.replace("\"motley_run\":1", "\"motley_run\":9")).contains("version 9")

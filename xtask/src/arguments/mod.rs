@@ -4,13 +4,16 @@
 //! * `load`: options of what needs a server.
 //! * `mutate`: options of what changes headers.
 //! * `hostile`: options of the hostile run.
+//! * `fuzz`: options of the fuzz targets.
 
 mod check;
+mod fuzz;
 mod hostile;
 mod load;
 mod mutate;
 
 pub(crate) use check::CheckArguments;
+pub(crate) use fuzz::FuzzArguments;
 pub(crate) use hostile::HostileArguments;
 pub(crate) use load::{ChaosArguments, LoadArguments, SoakServeArguments};
 pub(crate) use mutate::MutateArguments;
@@ -54,6 +57,8 @@ pub(crate) enum Command {
     },
     /// Change headers at random and see that `motley run` answers or refuses
     Mutate(MutateArguments),
+    /// Run every fuzz target for a while; an input that fails is named with how to replay it
+    Fuzz(FuzzArguments),
     /// Send a server thousands of hostile requests beside an honest client.
     Hostile(HostileArguments),
     /// Run a checker of threads or memory

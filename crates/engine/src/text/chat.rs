@@ -57,8 +57,9 @@ impl From<&[ChatMessage]> for Conversation {
     }
 }
 
-/// Writes a conversation out with `template`, ready for the assistant's answer.
-pub(crate) fn render_chat(
+/// Writes a conversation out with `template`, ready for the assistant's answer. Public because a
+/// template is a stranger's program: it can be tried without the model it came with.
+pub fn render_chat(
     template: &str,
     conversation: &Conversation,
     begin_text: &str,

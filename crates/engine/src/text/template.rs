@@ -75,10 +75,11 @@ fn source(template: &str) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(begin) = rest.find("{%") {
-        let Some(end) = rest[begin..].find("%}").map(|end| begin + end) else { break };
+        let inside = begin + 2;
+        let Some(end) = rest[inside..].find("%}").map(|end| inside + end) else { break };
         let tag = &rest[begin..end];
         text.push_str(&rest[..begin]);
-        match tag[2..].trim_matches(['-', '+', ' ', '\n']) {
+        match rest[inside..end].trim_matches(['-', '+', ' ', '\n']) {
             "generation" => text.push_str(&tag.replace("generation", "if true")),
             "endgeneration" => text.push_str(&tag.replace("endgeneration", "endif")),
             _ => text.push_str(tag),
@@ -155,6 +156,13 @@ mod tests {
         };
         let rendered = render(template, context);
         assert_eq!(rendered.expect("it renders"), expected, "{template}");
+    }
+
+    #[test]
+    fn a_tag_of_nothing_is_an_error() {
+        for template in ["{%}", "{%%}", "a{%}b%}"] {
+            assert!(render(template, context! {}).is_err(), "{template}");
+        }
     }
 
     #[test]

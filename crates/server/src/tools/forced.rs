@@ -3,7 +3,7 @@
 use super::parsed::{Call, Parsed};
 
 #[derive(Debug, Default)]
-pub(crate) struct Forced {
+pub(super) struct Forced {
     written: String,
 }
 

@@ -34,7 +34,7 @@ enum Place {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Harmony {
+pub(super) struct Harmony {
     marks: Marks,
     place: Place,
 }

@@ -8,11 +8,15 @@ const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 
 #[derive(Debug, Default)]
-pub(crate) struct Hermes {
+pub(super) struct Hermes {
     marks: Marks,
     /// The call so far, inside one.
     inside: Option<String>,
     called: bool,
+    /// White space after a call: text when other text follows, nothing before the next call.
+    blank: String,
+    /// Whether other text came since the last marker.
+    said: bool,
 }
 
 impl Hermes {
@@ -24,6 +28,8 @@ impl Hermes {
             match (self.marks.next(&wanted), &mut self.inside) {
                 (Found::Mark(text, _), None) => {
                     self.text(&text, &mut parsed);
+                    self.blank.clear();
+                    self.said = false;
                     self.inside = Some(String::new());
                 }
                 (Found::Mark(text, _), Some(call)) => {
@@ -67,10 +73,12 @@ impl Hermes {
         }
     }
 
-    /// Blank lines around calls are not text.
-    fn text(&self, text: &str, parsed: &mut Parsed) {
-        if !(self.called && text.trim().is_empty()) {
-            parsed.text.push_str(text);
+    /// Blank lines around calls are not text, in whatever pieces they come.
+    fn text(&mut self, text: &str, parsed: &mut Parsed) {
+        self.said |= !self.called || !text.trim().is_empty();
+        self.blank.push_str(text);
+        if self.said {
+            parsed.text.push_str(&std::mem::take(&mut self.blank));
         }
     }
 }
@@ -98,6 +106,21 @@ mod tests {
         {
             check(Hermes, text, &Parsed { text: text.into(), ..Parsed::default() });
         }
+    }
+
+    /// What the fuzz target `tool_calls` asks for: a blank that came alone was lost before more text.
+    #[test]
+    fn white_space_after_a_call_is_text_when_text_follows() {
+        let call_and =
+            |rest: &str| format!(r#"<tool_call>{{"name":"f","arguments":{{}}}}</tool_call>{rest}"#);
+        let expected = |text: &str, calls: usize| Parsed {
+            text: text.into(),
+            calls: vec![call("f", "{}"); calls],
+            ..Parsed::default()
+        };
+        check(Hermes, &call_and("\n\n Done. \n"), &expected("\n\n Done. \n", 1));
+        check(Hermes, &call_and(" <tool"), &expected(" <tool", 1));
+        check(Hermes, &call_and(&format!(" \n{}\n", call_and(" "))), &expected("", 2));
     }
 
     #[test]

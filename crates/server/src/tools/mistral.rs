@@ -8,7 +8,7 @@ const OPEN: &str = "[TOOL_CALLS]";
 const ARGUMENTS: &str = "[ARGS]";
 
 #[derive(Debug, Default)]
-pub(crate) struct Mistral {
+pub(super) struct Mistral {
     marks: Marks,
     /// Calls, each as written; none yet while text comes.
     calls: Vec<String>,

@@ -1,6 +1,7 @@
 //! A model's output, parsed: text, thoughts, function calls. One format, one file; an unknown
 //! format is plain text. Text arrives in pieces, and what may be the beginning of a marker is
-//! held back until it is clear.
+//! held back until it is clear. Public because whatever a model writes comes through here: it can be
+//! tried without one.
 
 mod forced;
 mod harmony;
@@ -9,11 +10,11 @@ mod marks;
 mod mistral;
 mod parsed;
 
-pub(crate) use parsed::{Call, Parsed};
+pub use parsed::{Call, Parsed};
 
 /// How a model writes function calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// No calls: everything is text.
     Plain,
     /// `<tool_call>{…}</tool_call>`: Hermes, Qwen.
@@ -45,7 +46,10 @@ impl Format {
 
 /// Parses output as it arrives.
 #[derive(Debug)]
-pub(crate) enum Parser {
+pub struct Parser(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Plain,
     Hermes(hermes::Hermes),
     Mistral(mistral::Mistral),
@@ -54,35 +58,36 @@ pub(crate) enum Parser {
 }
 
 impl Parser {
-    pub(crate) fn new(format: Format) -> Self {
-        match format {
-            Format::Plain => Self::Plain,
-            Format::Hermes => Self::Hermes(hermes::Hermes::default()),
-            Format::Mistral => Self::Mistral(mistral::Mistral::default()),
-            Format::Harmony => Self::Harmony(harmony::Harmony::default()),
-            Format::Forced => Self::Forced(forced::Forced::default()),
-        }
+    /// One that has read nothing.
+    pub fn new(format: Format) -> Self {
+        Self(match format {
+            Format::Plain => Kind::Plain,
+            Format::Hermes => Kind::Hermes(hermes::Hermes::default()),
+            Format::Mistral => Kind::Mistral(mistral::Mistral::default()),
+            Format::Harmony => Kind::Harmony(harmony::Harmony::default()),
+            Format::Forced => Kind::Forced(forced::Forced::default()),
+        })
     }
 
     /// Adds text; returns what is certain now.
-    pub(crate) fn push(&mut self, text: &str) -> Parsed {
-        match self {
-            Self::Plain => Parsed { text: text.to_owned(), ..Parsed::default() },
-            Self::Hermes(parser) => parser.push(text),
-            Self::Mistral(parser) => parser.push(text),
-            Self::Harmony(parser) => parser.push(text),
-            Self::Forced(parser) => parser.push(text),
+    pub fn push(&mut self, text: &str) -> Parsed {
+        match &mut self.0 {
+            Kind::Plain => Parsed { text: text.to_owned(), ..Parsed::default() },
+            Kind::Hermes(parser) => parser.push(text),
+            Kind::Mistral(parser) => parser.push(text),
+            Kind::Harmony(parser) => parser.push(text),
+            Kind::Forced(parser) => parser.push(text),
         }
     }
 
     /// What was held back, after the last text.
-    pub(crate) fn finish(&mut self) -> Parsed {
-        match self {
-            Self::Plain => Parsed::default(),
-            Self::Hermes(parser) => parser.finish(),
-            Self::Mistral(parser) => parser.finish(),
-            Self::Harmony(parser) => parser.finish(),
-            Self::Forced(parser) => parser.finish(),
+    pub fn finish(&mut self) -> Parsed {
+        match &mut self.0 {
+            Kind::Plain => Parsed::default(),
+            Kind::Hermes(parser) => parser.finish(),
+            Kind::Mistral(parser) => parser.finish(),
+            Kind::Harmony(parser) => parser.finish(),
+            Kind::Forced(parser) => parser.finish(),
         }
     }
 }

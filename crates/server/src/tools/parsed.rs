@@ -4,18 +4,18 @@ use serde_json::Value;
 
 /// What is new in a model's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Parsed {
-    pub(crate) text: String,
-    pub(crate) thought: String,
-    pub(crate) calls: Vec<Call>,
+pub struct Parsed {
+    pub text: String,
+    pub thought: String,
+    pub calls: Vec<Call>,
 }
 
 /// A call of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
-    pub(crate) name: String,
+pub struct Call {
+    pub name: String,
     /// JSON, as text.
-    pub(crate) arguments: String,
+    pub arguments: String,
 }
 
 impl Call {

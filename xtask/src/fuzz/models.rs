@@ -1,31 +1,35 @@
-//! Writes the seeds of the fuzz targets into `fuzz/corpus`: tiny valid files of several kinds.
+//! Tiny model files of several architectures, whole and in two parts: seeds of `gguf` and `split`.
 
+use anyhow::Result;
+use motley_model::gguf::{GgmlType, GgufWriter, MetaValue, Metadata, StringArray, TensorDesc};
 use std::path::Path;
 
-use motley_model::gguf::{GgmlType, GgufWriter, MetaValue, Metadata, StringArray, TensorDesc};
+const ARCHITECTURES: [&str; 5] = ["llama", "qwen3moe", "deepseek2", "gpt-oss", "qwen3next"];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for directory in ["gguf", "split"] {
-        std::fs::create_dir_all(corpus.join(directory))?;
-    }
-    for architecture in ["llama", "qwen3moe", "deepseek2", "gpt-oss", "qwen3next"] {
+/// One file each.
+pub(super) fn write_whole(folder: &Path) -> Result<()> {
+    for architecture in ARCHITECTURES {
         let (metadata, tensors) = model(architecture);
-        std::fs::write(corpus.join("gguf").join(architecture), file(&metadata, &tensors)?)?;
+        std::fs::write(folder.join(architecture), file(&metadata, &tensors)?)?;
+    }
+    Ok(())
+}
+
+/// Two parts each, after two bytes that say where the second begins.
+pub(super) fn write_split(folder: &Path) -> Result<()> {
+    for architecture in ARCHITECTURES {
+        let (metadata, tensors) = model(architecture);
         let (one, two) = tensors.split_at(tensors.len() / 2);
         let one = file(&metadata, one)?;
         let mut shards = u16::try_from(one.len())?.to_le_bytes().to_vec();
         shards.extend(one);
         shards.extend(file(&Metadata::new(), two)?);
-        std::fs::write(corpus.join("split").join(architecture), shards)?;
+        std::fs::write(folder.join(architecture), shards)?;
     }
     Ok(())
 }
 
-fn file(
-    metadata: &Metadata,
-    tensors: &[TensorDesc],
-) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+fn file(metadata: &Metadata, tensors: &[TensorDesc]) -> Result<Vec<u8>> {
     let mut writer = GgufWriter::new(Vec::new(), metadata, tensors)?;
     for (index, tensor) in tensors.iter().enumerate() {
         let len = writer.header().lens[index] as usize;

@@ -1,0 +1,73 @@
+//! A body taken as far as the engine's door, and no further: read, checked, written out by the
+//! template, tokenized, its schema compiled. Nothing is queued or computed. For whoever wants to know
+//! what a request would become, fuzzers above all; a server does the same through its routes.
+
+use crate::app::App;
+use crate::begin::begin;
+use crate::body::{check_length, parse};
+use crate::error::{ApiError, ErrorBody};
+use crate::options::ServeOptions;
+use crate::request::{PreparedRequest, prepare_chat, prepare_completion};
+use motley_engine::batching::Ask;
+use motley_engine::{BatchOptions, Engine, SessionError};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// What a server would listen with.
+pub struct Trial {
+    app: App,
+}
+
+/// Routes that take a body and generate text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// `/v1/chat/completions`.
+    Chat,
+    /// `/v1/completions`.
+    Completions,
+}
+
+/// What the client would be told instead.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Of HTTP.
+    pub status: u16,
+    pub body: ErrorBody,
+}
+
+impl Trial {
+    /// Makes what handlers share, and no socket.
+    pub fn start(
+        engine: Arc<Engine>,
+        batch: &BatchOptions,
+        options: ServeOptions,
+    ) -> Result<Self, SessionError> {
+        Ok(Self { app: begin(engine, batch, options)? })
+    }
+
+    /// Most tokens of a prompt and its answer together.
+    pub fn longest(&self) -> u32 {
+        self.app.batching.longest()
+    }
+
+    /// What the engine would be asked, one for each choice.
+    pub fn asks(&self, route: Route, body: &[u8]) -> Result<Vec<Ask>, Refusal> {
+        let prepared = match route {
+            Route::Chat => self.prepared(body, prepare_chat),
+            Route::Completions => self.prepared(body, prepare_completion),
+        };
+        match prepared {
+            Ok(prepared) => Ok(prepared.asks),
+            Err(error) => Err(Refusal { status: error.status(), body: error.body() }),
+        }
+    }
+
+    fn prepared<R: DeserializeOwned>(
+        &self,
+        body: &[u8],
+        prepare: fn(&App, &R) -> Result<PreparedRequest, ApiError>,
+    ) -> Result<PreparedRequest, ApiError> {
+        check_length(body.len(), &self.app.options.limits)?;
+        prepare(&self.app, &parse(body, self.app.prompt_values())?)
+    }
+}

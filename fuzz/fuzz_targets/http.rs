@@ -1,0 +1,96 @@
+//! Any bytes as the body of a request, on both routes, against a model of bytes: it is refused with
+//! a status of the client's fault, or becomes work within the limits that are named.
+#![no_main]
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, OnceLock};
+
+use libfuzzer_sys::fuzz_target;
+use motley_engine::batching::Ask;
+use motley_engine::{BatchOptions, Engine, EngineOptions, Runtime, Seam, ThreadSet, ThreadSets};
+use motley_server::trial::{Route, Trial};
+use motley_server::{ServeLimits, ServeOptions};
+use motley_testkit::gguf_source::Tokenizer;
+use motley_testkit::synth::{self, Arch, Preset, Request, Shape};
+
+/// Stop strings, bytes of each, alternatives of a token: as `server::request::params` has them.
+const STOPS_MAX: usize = 16;
+const STOP_BYTES_MAX: usize = 256;
+const ALTERNATIVES_MAX: usize = 20;
+
+fuzz_target!(|bytes: &[u8]| {
+    let trial = trial();
+    for route in [Route::Chat, Route::Completions] {
+        match trial.asks(route, bytes) {
+            Ok(asks) => {
+                let choices = 1..=ServeLimits::default().choices as usize;
+                assert!(choices.contains(&asks.len()), "{} choices", asks.len());
+                asks.iter().for_each(|ask| check(ask, trial.longest() as usize));
+            }
+            Err(refusal) => {
+                assert!((400..500).contains(&refusal.status), "{refusal:?}");
+                assert!(!refusal.body.error.message.is_empty());
+            }
+        }
+    }
+});
+
+fn check(ask: &Ask, longest: usize) {
+    assert!(ask.prompt.len() <= longest, "a prompt of {} tokens", ask.prompt.len());
+    assert!((1..=longest).contains(&ask.max_tokens), "{} tokens", ask.max_tokens);
+    assert!(ask.stop.len() <= STOPS_MAX);
+    assert!(ask.stop.iter().all(|stop| stop.len() <= STOP_BYTES_MAX));
+    assert!(ask.candidates.is_none_or(|most| most <= ALTERNATIVES_MAX));
+    let sampling = &ask.sampling;
+    assert!((0.0..=2.0).contains(&sampling.temperature));
+    for share in [sampling.top_p, sampling.min_p] {
+        assert!((0.0..=1.0).contains(&share));
+    }
+    for penalty in [sampling.frequency_penalty, sampling.presence_penalty] {
+        assert!((-2.0..=2.0).contains(&penalty));
+    }
+    assert!((0.1..=10.0).contains(&sampling.repeat_penalty));
+    assert!(i32::try_from(sampling.top_k).is_ok());
+}
+
+/// The server's side, made once.
+fn trial() -> &'static Trial {
+    static TRIAL: OnceLock<Trial> = OnceLock::new();
+    TRIAL.get_or_init(|| {
+        let batch = BatchOptions { context_tokens: 512, ..BatchOptions::default() };
+        let options = ServeOptions {
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            model_name: "m".into(),
+            api_key: None,
+            cors_origin: None,
+            log_text: false,
+            memory_bytes: None,
+            limits: ServeLimits::default(),
+        };
+        Trial::start(Arc::new(engine()), &batch, options).expect("a context")
+    })
+}
+
+/// One layer, four experts, a vocabulary of bytes.
+fn engine() -> Engine {
+    let mut request = Request::of_preset(Preset::Test(Arch::Qwen3moe));
+    request.shape = Shape {
+        layers: 1,
+        hidden: 64,
+        ff: 32,
+        experts: 4,
+        topk: 2,
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 32,
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bytes.gguf");
+    synth::generate(&request, &Tokenizer::of_bytes(), &path, &mut |_| {}).expect("a model");
+    let options = EngineOptions {
+        threads: ThreadSets::both(ThreadSet::anywhere(1)),
+        ..EngineOptions::default()
+    };
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    Engine::load(runtime, &path, &options, &mut |_| true).expect("the model loads")
+}
