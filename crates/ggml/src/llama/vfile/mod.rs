@@ -21,15 +21,9 @@ use std::ptr::NonNull;
 
 pub use file::{ReadCounts, VirtualFile};
 
-/// Bytes a stream asks for at a time. Streams with callbacks pass everything through their buffer,
-/// 8 KiB by default: 271,000 calls for 2 GB, and more than twice the time.
-const BUFFER_BYTES: usize = 256 << 10;
-
 /// An open C stream over a virtual file; dropping it closes the stream and frees the file.
 pub(crate) struct CStream {
     file: NonNull<libc::FILE>,
-    /// The stream's, until it is closed: nobody else looks at it.
-    _buffer: Box<[u8]>,
 }
 
 impl CStream {
@@ -38,15 +32,7 @@ impl CStream {
         let file = Box::into_raw(Box::new(file));
         // SAFETY: the box is handed over.
         match unsafe { stream::open(file) } {
-            Ok(opened) => {
-                let file = NonNull::new(opened).expect("checked by `open`");
-                let mut buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-                let start = buffer.as_mut_ptr().cast();
-                // SAFETY: nothing was read yet, and the buffer lives until the stream is closed.
-                // Refused, the stream keeps its own.
-                unsafe { libc::setvbuf(opened, start, libc::_IOFBF, BUFFER_BYTES) };
-                Ok(Self { file, _buffer: buffer })
-            }
+            Ok(opened) => Ok(Self { file: NonNull::new(opened).expect("checked by `open`") }),
             Err(error) => {
                 // SAFETY: the stream was not made, so the box is still ours.
                 drop(unsafe { Box::from_raw(file) });
