@@ -20,13 +20,14 @@ const MIB: usize = 1 << 20;
 
 /// 16-4: 101 KB took 1.6 GB before they were refused.
 #[test]
-fn many_prompts_are_refused_before_anything_is_built() {
+fn no_prompt_and_many_are_refused_before_anything_is_built() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let server = Server::start(&model, &[]);
     assert_eq!(server.post("/v1/completions", &continuation("Good", 4, false)).0, 200);
     let before = server.peak_kib();
     let stops = vec!["z".repeat(256); 16];
     for body in [
+        json!({ "prompt": [] }),
         json!({ "prompt": vec!["a"; 20_000], "n": 16, "stop": stops, "max_tokens": 1 }),
         json!({ "prompt": vec![[1, 2]; 20_000], "n": 16, "max_tokens": 1 }),
         json!({ "prompt": "a".repeat(4 * MIB - 100), "max_tokens": 1 }),

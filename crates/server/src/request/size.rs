@@ -19,7 +19,8 @@ pub(crate) fn prompt_bytes_max(engine: &Engine, longest: u32) -> usize {
     token_bytes.max(CONTROL_TOKEN_BYTES).saturating_mul(longest as usize)
 }
 
-/// Refuses more choices than a request may have, and prompts that are too long for certain.
+/// Refuses no prompts, more choices than a request may have, and prompts that are too long for
+/// certain.
 pub(crate) fn check_prompts(
     app: &App,
     prompt: &CompletionPrompt,
@@ -30,6 +31,9 @@ pub(crate) fn check_prompts(
         CompletionPrompt::Texts(many) => many.len(),
         CompletionPrompt::TokenLists(many) => many.len(),
     };
+    if prompts == 0 {
+        return Err(ApiError::invalid("prompt", "there is no prompt in it"));
+    }
     let most = app.options.limits.choices;
     if prompts.saturating_mul(choices as usize) > most as usize {
         return Err(ApiError::invalid("prompt", format!("at most {most} choices in one request")));
