@@ -6,8 +6,9 @@
 //! * [`options`]: what a server is started with, and its limits.
 //! * [`serve`]: accepting, limiting, draining.
 //! * `peers`: connections of each peer.
-//! * `app`: what handlers share; `begin`: made of an engine. `routes`: the routes and the checks before them; `auth`: the
-//!   key; `host`: the name a request was sent to; [`origin`]: whose pages may call.
+//! * `app`: what handlers share; `begin`: made of an engine.
+//! * `routes`: the routes and the checks before them; `auth`: the key; `host`: the name a request
+//!   was sent to; [`origin`]: whose pages may call.
 //! * `gate`: who may be read and prepared; `body`: bounded JSON.
 //! * [`error`]: the API's error bodies.
 //! * [`wire`]: the API's types.
