@@ -2,8 +2,8 @@
 //! error each, never silence, and `health` says so.
 
 use motley_engine::batching::{
-    Ask, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health, Supervised, Turn,
-    open,
+    Ask, ClientId, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health,
+    Supervised, Turn, open,
 };
 use motley_engine::clock::Clock;
 use motley_engine::{
@@ -131,6 +131,7 @@ impl World {
 
 fn ask(prompt: Vec<i32>, max_tokens: usize) -> Ask {
     Ask {
+        client: ClientId::default(),
         prompt: prompt.into(),
         sampling: Sampling::default(),
         constraint: None,

@@ -65,6 +65,7 @@ impl Clients {
 impl Client {
     pub(crate) fn ask(&self) -> Ask {
         Ask {
+            client: self.plan.client,
             prompt: self.plan.prompt.as_slice().into(),
             sampling: Sampling::default(),
             constraint: None,

@@ -2,6 +2,7 @@
 
 use crate::hash::mix;
 use motley_engine::BatchOptions;
+use motley_engine::batching::ClientId;
 use motley_sched::admission::AdmissionLimits;
 use motley_store::Alignment;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Plan {
 /// One client with one request.
 #[derive(Debug, Clone)]
 pub struct ClientPlan {
+    /// Some are the same one's.
+    pub client: ClientId,
     pub arrives: Duration,
     /// Bytes of its body, and whether it says so beforehand.
     pub body_bytes: u64,
@@ -108,6 +111,7 @@ fn options(rng: &mut fastrand::Rng) -> BatchOptions {
         sequences: rng.u16(1..7),
         step_tokens: rng.u32(8..96),
         prefill_beside_decode: rng.u32(1..48),
+        step_time: rng.bool().then(|| Duration::from_micros(rng.u64(0..50_000))),
         waiting: rng.usize(1..12),
         own_caches: rng.bool(),
         share_prefixes: rng.u8(..4) != 0,
@@ -129,6 +133,7 @@ fn clients(rng: &mut fastrand::Rng, options: &BatchOptions) -> Vec<ClientPlan> {
             prompt.truncate((options.context_tokens / 2) as usize);
         }
         ClientPlan {
+            client: ClientId(rng.u128(..4)),
             arrives: Duration::from_micros(rng.u64(..spread_us)),
             body_bytes: if rng.u8(..4) == 0 { rng.u64(..1 << 20) } else { rng.u64(..4 << 10) },
             says_length: rng.bool(),

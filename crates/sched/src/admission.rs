@@ -5,7 +5,7 @@
 //! ```text
 //!  enter ──► reading ──ready──► waiting ──may_prepare──► preparing ──► leave
 //!    │          │ grow             │ first come, first served; large bodies
-//!    ▼          ▼                  ▼ leave one preparer to small ones
+//!    ▼          ▼                  ▼ leave half of the preparers to small ones
 //!          Refused: the queue is full, or too many bytes are held
 //! ```
 //!
@@ -169,13 +169,13 @@ impl Admission {
         self.queue.len() + self.preparing
     }
 
-    /// The oldest that may be prepared: a large one only while another preparer is left to
-    /// small ones.
+    /// The oldest that may be prepared: a large one only while half of the preparers are left
+    /// to small ones.
     fn next_in_turn(&self) -> Option<TicketId> {
         if self.preparing >= self.limits.preparers {
             return None;
         }
-        let most_large = (self.limits.preparers - 1).max(1);
+        let most_large = (self.limits.preparers / 2).max(1);
         let large_may = self.preparing_large < most_large;
         let may = |id: &TicketId| large_may || !self.tickets[id].is_large();
         self.queue.iter().copied().find(may)
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_leave_a_preparer_to_small_ones() {
+    fn large_bodies_leave_half_of_the_preparers_to_small_ones() {
         let mut admission = admission(100, 2);
         let [large, next] = [0; 2].map(|_| ready(&mut admission, LARGE));
         let small = ready(&mut admission, 10);

@@ -3,7 +3,7 @@
 //! the beginning of its request's tokens, whatever was copied, cut short or sent back.
 
 use motley_sched::batch::{
-    BatchLimits, Change, Planner, Prompt, Refused, RequestId, Sharing, Step, StepPart,
+    BatchLimits, Change, ClientId, Planner, Prompt, Refused, RequestId, Sharing, Step, StepPart,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,6 +12,7 @@ use std::time::Duration;
 /// A request of a world: its prompt, how long its answer gets, when it is given up.
 #[derive(Debug, Clone)]
 struct Asked {
+    client: u128,
     prompt: Vec<i32>,
     answer: usize,
     cancelled_at_step: Option<usize>,
@@ -23,8 +24,10 @@ fn asked(longest: usize) -> impl Strategy<Value = Asked> {
     let prompt = (0_i32..3, 1..longest).prop_map(|(kind, len)| {
         (0..len as i32).map(|at| if at < 24 { at } else { at + 100 * kind }).collect()
     });
-    (prompt, 0_usize..20, proptest::option::weighted(0.2, 0_usize..40), 0_usize..30).prop_map(
-        |(prompt, answer, cancelled_at_step, arrives_at_step)| Asked {
+    let cancelled = proptest::option::weighted(0.2, 0_usize..40);
+    (0..3_u128, prompt, 0_usize..20, cancelled, 0_usize..30).prop_map(
+        |(client, prompt, answer, cancelled_at_step, arrives_at_step)| Asked {
+            client,
             prompt,
             answer,
             cancelled_at_step,
@@ -38,12 +41,14 @@ fn limits() -> impl Strategy<Value = BatchLimits> {
         3 => Just(Sharing::Prefixes), 1 => Just(Sharing::Cells), 1 => Just(Sharing::Nothing),
         3 => Just(Sharing::Parts)
     ];
-    (1_u16..6, 100_u32..200, 1_u32..40, 1_u32..16, sharing).prop_map(
-        |(sequences, cells, step_tokens, prefill_beside_decode, sharing)| BatchLimits {
+    let step_time = proptest::option::of((0_u64..60).prop_map(Duration::from_millis));
+    (1_u16..6, 100_u32..200, 1_u32..40, 1_u32..16, step_time, sharing).prop_map(
+        |(sequences, cells, step_tokens, prefill_beside_decode, step_time, sharing)| BatchLimits {
             sequences,
             cells,
             step_tokens,
             prefill_beside_decode,
+            step_time,
             waiting: 100,
             sharing,
         },
@@ -158,7 +163,11 @@ impl World {
         for (id, asked) in self.asked.iter().enumerate() {
             let request = RequestId(id as u64);
             if asked.arrives_at_step == self.now {
-                let prompt = Prompt { tokens: asked.prompt.clone(), chunk_tokens: 7 };
+                let prompt = Prompt {
+                    client: ClientId(asked.client),
+                    tokens: asked.prompt.clone(),
+                    chunk_tokens: 7,
+                };
                 match self.planner.submit(request, prompt) {
                     Ok(()) => drop(self.answers.insert(request, 0)),
                     Err(refused) => assert!(matches!(refused, Refused::TooLong { .. })),
@@ -218,12 +227,13 @@ const ROOMY: BatchLimits = BatchLimits {
     cells: 4096,
     step_tokens: 512,
     prefill_beside_decode: 64,
+    step_time: None,
     waiting: 4,
     sharing: Sharing::Prefixes,
 };
 
 fn prompt(tokens: std::ops::Range<i32>) -> Prompt {
-    Prompt { tokens: tokens.collect(), chunk_tokens: 512 }
+    Prompt { client: ClientId(0), tokens: tokens.collect(), chunk_tokens: 512 }
 }
 
 #[test]
@@ -232,7 +242,7 @@ fn a_shared_system_prompt_is_computed_once() {
     for request in 0..4 {
         let mut tokens: Vec<i32> = (0..300).collect();
         tokens.push(1000 + request);
-        let prompt = Prompt { tokens, chunk_tokens: 512 };
+        let prompt = Prompt { client: ClientId(0), tokens, chunk_tokens: 512 };
         planner.submit(RequestId(request as u64), prompt).unwrap();
     }
     let computed = |step: &Step| step.parts.iter().map(|part| part.tokens).sum::<u32>();

@@ -5,11 +5,11 @@
 //! Modules, in reading order:
 //! * [`options`]: what a server is started with, and its limits.
 //! * [`serve`]: accepting, limiting, draining.
-//! * `peers`: connections of each peer.
+//! * `peers`: who a peer is, and its connections.
 //! * `app`: what handlers share; `begin`: made of an engine.
 //! * `routes`: the routes and the checks before them; `auth`: the key; `host`: the name a request
 //!   was sent to; [`origin`]: whose pages may call.
-//! * `gate`: who may be read and prepared; `body`: bounded JSON.
+//! * `gate`: who may be read and prepared; `body`: bounded JSON; `priority`: of who prepares.
 //! * [`error`]: the API's error bodies.
 //! * [`wire`]: the API's types.
 //! * `api`: one file per route.
@@ -42,6 +42,7 @@ pub mod options;
 pub mod origin;
 mod page;
 mod peers;
+mod priority;
 mod request;
 mod response;
 mod routes;

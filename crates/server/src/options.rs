@@ -62,7 +62,7 @@ impl Default for ServeLimits {
         Self {
             body_bytes: BODY_BYTES,
             bodies_bytes: bodies_bytes(BODY_BYTES),
-            preparers: std::thread::available_parallelism().map_or(2, usize::from).max(2),
+            preparers: std::thread::available_parallelism().map_or(4, usize::from).max(4),
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),
             write_time: Duration::from_secs(30),

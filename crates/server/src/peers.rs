@@ -1,5 +1,7 @@
-//! How many connections each peer holds: one machine cannot take all there are. Counts only.
+//! Peers: which client an address is, and how many connections each holds, so that one machine
+//! cannot take all there are.
 
+use motley_engine::batching::ClientId;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +55,14 @@ impl Drop for PeerConnection {
             }
         }
     }
+}
+
+/// Who shares the computing time with whom: all of a network is one client.
+pub(crate) fn client_of(peer: IpAddr) -> ClientId {
+    ClientId(match network(peer) {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    })
 }
 
 /// Who an address belongs to: an IPv6 customer has a whole /64.

@@ -4,13 +4,18 @@
 use crate::app::App;
 use crate::begin::begin;
 use crate::options::ServeOptions;
-use crate::peers::{PeerConnection, Peers};
+use crate::peers::{PeerConnection, Peers, client_of};
 use crate::routes::router;
 use axum::Router;
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use motley_engine::batching::ClientId;
 use motley_engine::{BatchOptions, Engine, SessionError};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,6 +23,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
+use tower::ServiceExt;
+use tower::util::BoxCloneService;
 
 /// Pause after a failed accept: too many open files do not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -80,7 +87,10 @@ impl Server {
             could_accept = accepted.is_ok();
             match accepted {
                 Ok(((stream, peer), permit)) => match peers.connect(peer.ip()) {
-                    Some(peer) => self.spawn(stream, (permit, peer), &routes, &graceful),
+                    Some(held) => {
+                        let routes = routes_for(&routes, client_of(peer.ip()));
+                        self.spawn(stream, (permit, held), routes, &graceful);
+                    }
                     None => tracing::debug!(target: "motley", %peer, "has its share already"),
                 },
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -96,7 +106,7 @@ impl Server {
         &self,
         stream: TcpStream,
         held: (OwnedSemaphorePermit, PeerConnection),
-        routes: &Router,
+        routes: ClientRoutes,
         graceful: &GracefulShutdown,
     ) {
         // Answers are small pieces, each wanted at once.
@@ -109,10 +119,7 @@ impl Server {
             .header_read_timeout(limits.header_time)
             .max_headers(limits.headers)
             .max_buf_size(limits.header_bytes)
-            .serve_connection(
-                TokioIo::new(Box::pin(stream)),
-                TowerToHyperService::new(routes.clone()),
-            );
+            .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(routes));
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             // A client that disconnects or violates HTTP is not an error of the server.
@@ -120,6 +127,17 @@ impl Server {
             drop(held);
         });
     }
+}
+
+type ClientRoutes = BoxCloneService<Request<Incoming>, Response, Infallible>;
+
+/// The routes, told whose requests they get.
+fn routes_for(routes: &Router, client: ClientId) -> ClientRoutes {
+    let tell = move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(client);
+        request
+    };
+    BoxCloneService::new(routes.clone().map_request(tell))
 }
 
 async fn accept(

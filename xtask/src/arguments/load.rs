@@ -85,6 +85,7 @@ impl LoadArguments {
             requests: self.requests,
             tokens: self.tokens,
             model: self.model.clone(),
+            from: None,
             key: self.key.clone(),
             check: self.check,
             edition: 0,

@@ -119,6 +119,7 @@ fn run_stream(soak: &ServeSoak, address: String, stream: usize, counts: &Counts)
         requests: 1,
         tokens: soak.tokens,
         model: None,
+        from: None,
         key: None,
         check: false,
         edition: 0,

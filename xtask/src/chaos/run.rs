@@ -129,6 +129,7 @@ fn target(chaos: &Chaos, server: &Running) -> Target {
         requests: 1,
         tokens: chaos.tokens,
         model: None,
+        from: None,
         key: None,
         check: false,
         edition: 0,

@@ -5,12 +5,16 @@
 use super::report::Latency;
 use crate::load::{Target, ask};
 use anyhow::{Result, ensure};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 /// Tokens of each answer.
 const TOKENS: usize = 8;
 /// Time between an answer and the next question: a person's, not a load generator's.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Its address: attackers are others, at the one this machine speaks from by itself.
+const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 /// A client of one server.
 pub(super) struct Honest {
@@ -25,6 +29,7 @@ impl Honest {
             requests: 1,
             tokens: TOKENS,
             model: None,
+            from: Some(FROM),
             key: None,
             check: false,
             edition: 0,

@@ -20,18 +20,18 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// A server of `model` that does not wait long for anybody and computes in short steps, as one
-    /// for many users should: the default step of 512 prompt tokens takes ten times what the
-    /// honest client's whole answer does.
+    /// A server of `model` as one for strangers should be: it does not wait long for anybody,
+    /// computes in short steps, and gives each stream a cache of its own, which nobody else's
+    /// prompt can fill.
     pub(super) fn serve(&self, model: PathBuf) -> MotleyServe {
         let limits = ["--header-timeout", "2", "--write-timeout", "2"];
-        let more = [limits, ["--chunk", "32", "--prefill-beside", "32"]].concat();
+        let more = [limits, ["--prefill-beside", "32", "--step-time", "5"]].concat();
         MotleyServe {
             program: self.program.clone(),
             model,
             threads: 1,
             streams: 8,
-            context: Context::Shared(4096),
+            context: Context::Each(2048),
             memory_bytes: None,
             exact: false,
             more: more.into_iter().map(str::to_owned).collect(),

@@ -4,8 +4,9 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub struct Target {
     pub tokens: usize,
     /// Model's name, if the server wants one.
     pub model: Option<String>,
+    /// Address of this machine to ask from, where it matters who asks.
+    pub from: Option<IpAddr>,
     /// Key, if the server wants one.
     pub key: Option<String>,
     /// Compare every answer with the one given alone.
@@ -107,10 +110,19 @@ pub fn converse(
     anyhow::bail!("an answer was cut off")
 }
 
+fn connect(target: &Target) -> Result<TcpStream> {
+    let Some(from) = target.from else { return Ok(TcpStream::connect(&target.address)?) };
+    let address: SocketAddr = target.address.parse()?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.bind(&SocketAddr::new(from, 0).into())?;
+    socket.connect(&address.into())?;
+    Ok(socket.into())
+}
+
 fn send(target: &Target, prompt: &str, patience: Duration) -> Result<TcpStream> {
     let body = body(target, prompt).to_string();
     let key = target.key.as_ref().map(|key| format!("Authorization: Bearer {key}\r\n"));
-    let mut stream = TcpStream::connect(&target.address).context("the server does not listen")?;
+    let mut stream = connect(target).context("the server does not listen")?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(patience))?;
     let head = format!(

@@ -113,7 +113,7 @@ fn start(contender: &Contender, running: &mut Option<Running>) -> Result<String>
 
 fn target(versus: &Versus, address: String, edition: usize) -> Target {
     let Versus { requests, tokens, .. } = *versus;
-    Target { address, requests, tokens, model: None, key: None, check: false, edition }
+    Target { address, requests, tokens, model: None, from: None, key: None, check: false, edition }
 }
 
 fn warm(target: &Target) -> Result<()> {

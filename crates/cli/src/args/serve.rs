@@ -36,6 +36,12 @@ pub(crate) struct Serve {
     #[arg(long, default_value_t = 128, value_name = "TOKENS",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) prefill_beside: u32,
+    /// Milliseconds a step with prompts takes, about, by shorter chunks of them: new requests and
+    /// streams wait less, long prompts take longer (default: only --chunk and --prefill-beside
+    /// bound it)
+    #[arg(long, value_name = "MS", conflicts_with = "exact",
+          value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub(crate) step_time: Option<u32>,
     #[command(flatten)]
     pub(crate) safety: SafetyArgs,
     #[command(flatten)]

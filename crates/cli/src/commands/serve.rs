@@ -5,7 +5,7 @@ use crate::args::{Global, Serve};
 use crate::known::Known;
 use crate::load::{decision, execute};
 use crate::sandbox::Sandbox;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
 use motley_plan::{Decision, Outputs};
 use motley_server::{ServeLimits, ServeOptions, Server, bodies_bytes};
@@ -25,6 +25,11 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let mut known = Known::to_run(&runtime, global, &serve.model, serve.load.trust)?;
     known.measure_once(&runtime, global)?;
     let decision = decision(&known, &serve.loading(), outputs)?;
+    let paced = serve.step_time.is_some();
+    ensure!(
+        !(decision.exact && paced),
+        "--step-time: the plan is exact, so chunks have one length"
+    );
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, &[])?;
     let engine = execute(runtime, global, known, &decision, false)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
@@ -60,6 +65,7 @@ fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
         sequences: serve.streams,
         step_tokens: decision.session.chunk_tokens,
         prefill_beside_decode: serve.prefill_beside,
+        step_time: serve.step_time.map(|ms| Duration::from_millis(ms.into())),
         waiting: serve.queue as usize,
         own_caches: serve.stream_context.is_some(),
         share_prefixes: !serve.safety.no_share_prefix,

@@ -23,6 +23,8 @@ pub struct BatchOptions {
     /// Most prompt tokens computed in a step in which others decode: bounds the time
     /// between two tokens of a stream.
     pub prefill_beside_decode: u32,
+    /// Most time of a step with prompts, about: others wait no longer to be taken into one.
+    pub step_time: Option<Duration>,
     /// Most requests that wait for a sequence.
     pub waiting: usize,
     /// Each stream has an equal part of the cache to itself instead of a share of one:
@@ -43,6 +45,7 @@ impl Default for BatchOptions {
             sequences: 16,
             step_tokens: 512,
             prefill_beside_decode: 128,
+            step_time: None,
             waiting: 128,
             own_caches: false,
             share_prefixes: true,
@@ -80,6 +83,7 @@ impl BatchOptions {
             cells: self.context_tokens,
             step_tokens: self.batch_tokens(),
             prefill_beside_decode: self.prefill_beside_decode,
+            step_time: self.step_time,
             waiting: usize::MAX,
             sharing,
         }

@@ -6,6 +6,7 @@ use super::stop::StopText;
 use crate::text::sampling::{self, BadLogits};
 use crate::{Constraint, ConstraintError, Sampling, TextStream};
 use motley_ggml::Sampler;
+use motley_sched::batch::ClientId;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -14,6 +15,8 @@ pub(super) const TOP_CANDIDATES_MAX: usize = 20;
 
 /// What to answer, and how.
 pub struct Ask {
+    /// Who asks: clients have equal shares of the time.
+    pub client: ClientId,
     /// Tokens of the prompt; all choices of a request share them.
     pub prompt: Arc<[i32]>,
     /// How tokens are chosen.

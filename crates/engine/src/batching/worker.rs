@@ -74,7 +74,7 @@ impl<C: Compute> Worker<C> {
     pub(super) fn take(&mut self, incoming: Incoming) {
         let Incoming { id, ask, events } = incoming;
         let chunk_tokens = chunk_for(ask.prompt.len(), self.options.step_tokens);
-        let prompt = Prompt { tokens: ask.prompt.to_vec(), chunk_tokens };
+        let prompt = Prompt { client: ask.client, tokens: ask.prompt.to_vec(), chunk_tokens };
         let stream = Stream::new(ask, self.compute.vocab_size(), events);
         match self.planner.submit(id, prompt) {
             Ok(()) => drop(self.streams.insert(id, stream)),
@@ -112,13 +112,13 @@ impl<C: Compute> Worker<C> {
             }
             let begun = self.shared.clock.now();
             let result = self.compute(parts);
-            let time = self.shared.clock.now().saturating_sub(begun);
-            took += time;
-            self.count(parts, time);
+            self.count(parts, self.shared.clock.now().saturating_sub(begun));
             match result {
                 Ok(()) => self.sample(parts),
                 Err(error) => self.fail(parts, &error),
             }
+            // Who waits for the next step waits for the choice of tokens too.
+            took += self.shared.clock.now().saturating_sub(begun);
         }
         self.planner.on_computed(took);
         if self.streams.is_empty() {

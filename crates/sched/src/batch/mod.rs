@@ -14,7 +14,10 @@
 //!   [`BatchLimits::prefill_beside_decode`] tokens while others decode. So nobody waits
 //!   longer than one bounded step for a token, and the oldest prompt always moves.
 //! * Those that decode have half of the time to themselves (`turns`), and a short prompt goes
-//!   before long ones, in the queue (`waiting`) as in a step.
+//!   before long ones, in the queue (`waiting`) as in a step. With [`BatchLimits::step_time`] a
+//!   long one goes on by chunks that take no longer (`pace`).
+//! * Clients have equal shares of the time (`shares`): one that is ahead by more than a step sits
+//!   out. So every active sequence is in every step only where clients are about level.
 //! * A sequence may send strictly younger ones back when cells run out; the oldest
 //!   therefore always ends, and then the next is the oldest.
 //! * A prompt begins with the longest prefix any other sequence has computed. While an
@@ -24,18 +27,27 @@
 //!   neighbouring sequences of equal length together and every other run by itself.
 
 mod cells;
+mod entry;
 mod order;
+mod pace;
 mod planner;
 mod reset;
 mod sequence;
+mod shares;
 mod turns;
 mod waiting;
 
 pub use planner::{Figures, Planner};
 
+use std::time::Duration;
+
 /// Names a request; the caller's choice, unique among those not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
+
+/// Names who asks; requests of one client share its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u128);
 
 /// The bounds within which steps are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +60,9 @@ pub struct BatchLimits {
     pub step_tokens: u32,
     /// Most prompt tokens in a step in which others decode.
     pub prefill_beside_decode: u32,
+    /// Wished most time of a step with prompts: their chunks are cut by what their last ones
+    /// took. Without effect where chunks are as long as they came ([`Sharing::Nothing`]).
+    pub step_time: Option<Duration>,
     /// Most requests waiting for a sequence.
     pub waiting: usize,
     /// How sequences share the cache.
@@ -73,6 +88,8 @@ pub enum Sharing {
 /// What a request brings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
+    /// Who asks.
+    pub client: ClientId,
     /// Its tokens; at least one.
     pub tokens: Vec<i32>,
     /// Length of its chunks with [`Sharing::Nothing`].

@@ -8,12 +8,12 @@ use super::sequence::Sequence;
 const LONG_PROMPT_SHARE: u32 = 4;
 
 impl Planner {
-    /// Prompts, oldest first; but in a cache for all the shortest goes before them when half of
+    /// Prompts of `oldest_first`, in that order; but in a cache for all the shortest goes before them when half of
     /// `left` is enough for it: a question is not held up by a book, and the book goes on.
-    pub(super) fn prompts_in_order(&self, left: u32) -> Vec<usize> {
+    pub(super) fn prompts_in_order(&self, oldest_first: &[usize], left: u32) -> Vec<usize> {
         let pending = |&at: &usize| self.sequences[at].as_ref().map_or(0, Sequence::pending);
         let is_prompt = |&at: &usize| self.sequences[at].as_ref().is_some_and(Sequence::is_prompt);
-        let mut order: Vec<usize> = self.oldest_first().into_iter().filter(is_prompt).collect();
+        let mut order: Vec<usize> = oldest_first.iter().copied().filter(is_prompt).collect();
         let in_one = matches!(self.limits.sharing, Sharing::Prefixes | Sharing::Cells);
         let shortest = order.iter().copied().enumerate().min_by_key(|(_, at)| pending(at));
         if let Some((place, at)) = shortest

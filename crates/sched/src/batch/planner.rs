@@ -2,13 +2,13 @@
 
 use super::cells::Cells;
 use super::sequence::{Role, Sequence, common};
+use super::shares::Shares;
 use super::turns::Turns;
 use super::waiting::{Queue, Waiting};
-use super::{BatchLimits, Change, Prompt, Refused, RequestId, Sharing, Step, StepPart};
-use std::time::Duration;
+use super::{BatchLimits, Change, ClientId, Prompt, Refused, RequestId, Sharing, Step, StepPart};
 
 /// Shorter prefixes are computed again sooner than copied or waited for.
-const PREFIX_TOKENS_MIN: usize = 16;
+pub(super) const PREFIX_TOKENS_MIN: usize = 16;
 
 /// Prompt tokens that those who decode hardly notice.
 const SHORT_PROMPT_TOKENS: u32 = 16;
@@ -19,12 +19,15 @@ pub struct Planner {
     pub(super) limits: BatchLimits,
     pub(super) cells: Cells,
     pub(super) sequences: Vec<Option<Sequence>>,
-    waiting: Queue,
-    turns: Turns,
+    pub(super) waiting: Queue,
+    pub(super) turns: Turns,
+    pub(super) shares: Shares,
+    /// Parts of the last step, and whose they were.
+    pub(super) planned: Vec<(ClientId, StepPart)>,
     pub(super) changes: Vec<Change>,
     /// Counts admissions and uses; stands in for time.
-    clock: u64,
-    figures: Figures,
+    pub(super) clock: u64,
+    pub(super) figures: Figures,
 }
 
 /// Where things stand.
@@ -57,6 +60,8 @@ impl Planner {
             sequences: vec![None; usize::from(limits.sequences)],
             waiting: Queue::default(),
             turns: Turns::default(),
+            shares: Shares::default(),
+            planned: Vec::new(),
             changes: Vec::new(),
             clock: 0,
             figures: Figures::default(),
@@ -75,7 +80,7 @@ impl Planner {
 
     /// Takes a request in, at the end of the queue.
     pub fn submit(&mut self, request: RequestId, prompt: Prompt) -> Result<(), Refused> {
-        let Prompt { tokens, chunk_tokens } = prompt;
+        let Prompt { client, tokens, chunk_tokens } = prompt;
         if tokens.is_empty() {
             return Err(Refused::Empty);
         }
@@ -85,7 +90,7 @@ impl Planner {
         if self.waiting.len() >= self.limits.waiting {
             return Err(Refused::QueueFull { waiting: self.waiting.len() });
         }
-        self.waiting.join(Waiting { request, tokens, chunk_tokens, age: None });
+        self.waiting.join(Waiting { request, client, tokens, chunk_tokens, age: None });
         Ok(())
     }
 
@@ -93,20 +98,18 @@ impl Planner {
     /// a driver whose step fails finishes the requests in it with `keep` false.
     pub fn plan(&mut self) -> Step {
         self.admit();
-        let mut parts = Vec::new();
-        self.plan_decodes(&mut parts);
-        self.plan_prompts(&mut parts);
+        self.shares.enter(self.sequences.iter().flatten().filter_map(Sequence::asking));
+        let mut parts = self.plan_parts(false);
+        if parts.is_empty() {
+            // Who is behind waits for a prefix of one that sits out.
+            parts = self.plan_parts(true);
+        }
         self.turns.planned(&parts, SHORT_PROMPT_TOKENS);
+        self.note_planned(&parts);
         if self.limits.sharing == Sharing::Parts {
             parts.sort_unstable_by_key(|part| part.sequence);
         }
         Step { changes: std::mem::take(&mut self.changes), parts }
-    }
-
-    /// How long the step planned last took: what prompts do to those that decode is bounded in
-    /// time. Without it they go on in every step.
-    pub fn on_computed(&mut self, took: Duration) {
-        self.turns.took(took);
     }
 
     /// The token sampled for a request whose part had `samples`; `false` when the
@@ -161,84 +164,20 @@ impl Planner {
         }
     }
 
-    /// Gives sequences to those who wait as long as their prompts fit beside those of the
-    /// others, in order, but for short ones that pass a long one now and then.
-    fn admit(&mut self) {
-        while !self.waiting.is_empty() {
-            let alone = self.active().next().is_none();
-            let room = self.limits.cells.saturating_sub(self.cells_promised());
-            let Some(next) = self.waiting.next(if alone { u32::MAX } else { room }) else { return };
-            let parts = self.limits.sharing == Sharing::Parts;
-            let place = if parts { self.own_place(next) } else { self.empty_sequence() };
-            let Some(at) = place else { return };
-            let Some(waiting) = self.waiting.take(next) else { return };
-            self.clock += 1;
-            let age = waiting.age.unwrap_or(self.clock);
-            let cells = self.own_prefix(at, &waiting.tokens);
-            self.sequences[at] = Some(Sequence {
-                role: Role::Active { request: waiting.request, age },
-                begun: !cells.is_empty(),
-                tokens: waiting.tokens,
-                cells,
-                chunk_tokens: waiting.chunk_tokens.max(1),
-            });
-        }
+    /// What is computed of all clients, or of those that do not sit out.
+    fn plan_parts(&mut self, of_all: bool) -> Vec<StepPart> {
+        let order = self.oldest_first();
+        let client = |at: usize| self.sequences[at].as_ref().map(|sequence| sequence.client);
+        let takes_part = |&at: &usize| client(at).is_some_and(|c| self.shares.takes_part(c));
+        let order: Vec<usize> = order.into_iter().filter(|at| of_all || takes_part(at)).collect();
+        let mut parts = Vec::new();
+        self.plan_decodes(&order, &mut parts);
+        self.plan_prompts(&order, &mut parts);
+        parts
     }
 
-    /// With own parts: the sequence that has computed most of the next prompt; else the
-    /// first that is free, beside those that run.
-    fn own_place(&self, next: usize) -> Option<usize> {
-        let tokens = self.waiting.tokens(next)?;
-        let free = || {
-            let active = |s: &Sequence| s.age().is_some();
-            let all = self.sequences.iter().enumerate();
-            all.filter(move |(_, sequence)| !sequence.as_ref().is_some_and(active))
-        };
-        let known = free().filter_map(|(at, kept)| {
-            let known = kept.as_ref()?.computed_prefix(&tokens[..tokens.len() - 1]);
-            (known >= PREFIX_TOKENS_MIN).then_some((known, std::cmp::Reverse(at)))
-        });
-        let alone = self.active().next().is_none();
-        let idle_longest = |&(_, sequence): &(usize, &Option<Sequence>)| match sequence {
-            Some(Sequence { role: Role::Kept { used }, .. }) if alone => *used,
-            _ => 0,
-        };
-        known
-            .max()
-            .map(|(_, std::cmp::Reverse(at))| at)
-            .or_else(|| free().min_by_key(idle_longest).map(|(at, _)| at))
-    }
-
-    /// Cells of what the sequence at `at` has computed of `tokens`; the rest is given back.
-    fn own_prefix(&mut self, at: usize, tokens: &[i32]) -> Vec<u32> {
-        let Some(kept) = &self.sequences[at] else { return Vec::new() };
-        let known = kept.computed_prefix(&tokens[..tokens.len() - 1]);
-        if known < PREFIX_TOKENS_MIN {
-            self.forget(at);
-            return Vec::new();
-        }
-        let Some(mut kept) = self.sequences[at].take() else { return Vec::new() };
-        kept.cells.drain(known..).for_each(|cell| self.cells.give(cell));
-        self.changes.push(Change::Cut { sequence: at as u16, tokens: known as u32 });
-        self.figures.reused_tokens += known as u64;
-        kept.cells
-    }
-
-    /// Cells that active sequences hold or are sure to need.
-    fn cells_promised(&self) -> u32 {
-        let mut held = vec![false; self.limits.cells as usize];
-        let mut promised = 0;
-        for (_, sequence) in self.active() {
-            promised += sequence.pending() + 1;
-            for &cell in &sequence.cells {
-                promised += u32::from(!std::mem::replace(&mut held[cell as usize], true));
-            }
-        }
-        promised
-    }
-
-    fn plan_decodes(&mut self, parts: &mut Vec<StepPart>) {
-        for at in self.oldest_first() {
+    fn plan_decodes(&mut self, order: &[usize], parts: &mut Vec<StepPart>) {
+        for &at in order {
             let decodes = self.sequences[at].as_ref().is_some_and(Sequence::decodes);
             if decodes && self.make_room(at, 1, parts) > 0 {
                 self.compute(at, 1, parts);
@@ -246,24 +185,25 @@ impl Planner {
         }
     }
 
-    fn plan_prompts(&mut self, parts: &mut Vec<StepPart>) {
+    fn plan_prompts(&mut self, order: &[usize], parts: &mut Vec<StepPart>) {
         if !self.turns.prompts_may() {
-            self.add_prompts(SHORT_PROMPT_TOKENS, parts);
+            self.add_prompts(order, SHORT_PROMPT_TOKENS, parts);
         }
         if self.turns.prompts_may() || parts.is_empty() {
-            self.add_prompts(u32::MAX, parts);
+            self.add_prompts(order, u32::MAX, parts);
         }
     }
 
     /// Adds prompts of which at most `pending` tokens are left, and no more than that together.
-    fn add_prompts(&mut self, pending: u32, parts: &mut Vec<StepPart>) {
+    fn add_prompts(&mut self, order: &[usize], pending: u32, parts: &mut Vec<StepPart>) {
         let mut left = match parts.is_empty() {
             true => self.limits.step_tokens,
             false => self.limits.prefill_beside_decode,
         };
         left = left.min(self.limits.step_tokens.saturating_sub(parts.len() as u32)).min(pending);
         let even = self.even_length(left);
-        for at in self.prompts_in_order(left) {
+        let (mut time, mut first) = (self.step_time(), true);
+        for at in self.prompts_in_order(order, left) {
             let may = |sequence: &Sequence| sequence.pending() <= pending;
             if left == 0 || !self.sequences[at].as_ref().is_some_and(may) || !self.begin(at, parts)
             {
@@ -272,9 +212,11 @@ impl Planner {
             let Some(sequence) = &self.sequences[at] else { continue };
             let whole = self.limits.sharing == Sharing::Nothing;
             let most = if whole { sequence.chunk_tokens } else { left.min(even) };
+            let most = most.min(self.fitting(at, time, first || order.first() == Some(&at)));
             let tokens = self.make_room(at, sequence.pending().min(most), parts);
             if tokens > 0 {
                 self.compute(at, tokens, parts);
+                (time, first) = (self.after(time, at, tokens), false);
             }
             left = if whole { 0 } else { left - tokens };
         }
@@ -380,24 +322,15 @@ impl Planner {
             && let Role::Active { request, age } = sequence.role
         {
             parts.retain(|part| part.request != request);
-            let (tokens, chunk_tokens) = (sequence.tokens, sequence.chunk_tokens);
-            self.waiting.go_back(Waiting { request, tokens, chunk_tokens, age: Some(age) });
+            let Sequence { client, tokens, chunk_tokens, .. } = sequence;
+            self.waiting.go_back(Waiting { request, client, tokens, chunk_tokens, age: Some(age) });
             self.figures.sent_back += 1;
         }
         self.forget(victim);
         true
     }
 
-    /// An empty sequence, if need be the one kept longest.
-    fn empty_sequence(&mut self) -> Option<usize> {
-        let empty = |sequences: &[Option<Sequence>]| sequences.iter().position(Option::is_none);
-        empty(&self.sequences).or_else(|| {
-            self.forget_oldest_kept();
-            empty(&self.sequences)
-        })
-    }
-
-    fn forget(&mut self, at: usize) {
+    pub(super) fn forget(&mut self, at: usize) {
         let Some(sequence) = self.sequences[at].take() else { return };
         sequence.cells.iter().for_each(|&cell| self.cells.give(cell));
         self.changes.push(Change::Drop { sequence: at as u16 });

@@ -33,7 +33,7 @@ impl Planner {
 
 #[cfg(test)]
 mod tests {
-    use crate::batch::{BatchLimits, Planner, Prompt, RequestId, Sharing};
+    use crate::batch::{BatchLimits, ClientId, Planner, Prompt, RequestId, Sharing};
 
     #[test]
     fn after_a_reset_nothing_is_held_and_those_who_wait_still_do() {
@@ -42,11 +42,12 @@ mod tests {
             cells: 64,
             step_tokens: 64,
             prefill_beside_decode: 64,
+            step_time: None,
             waiting: 8,
             sharing: Sharing::Prefixes,
         });
         for id in 0..2 {
-            let prompt = Prompt { tokens: vec![7; 20], chunk_tokens: 64 };
+            let prompt = Prompt { client: ClientId(0), tokens: vec![7; 20], chunk_tokens: 64 };
             planner.submit(RequestId(id), prompt).unwrap();
         }
         assert_eq!(planner.plan().parts.len(), 1);

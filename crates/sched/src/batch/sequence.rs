@@ -1,6 +1,7 @@
 //! One sequence of the context: its tokens and the cells of those computed.
 
-use super::RequestId;
+use super::{ClientId, RequestId};
+use std::time::Duration;
 
 /// What a sequence is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(super) enum Role {
 #[derive(Debug, Clone)]
 pub(super) struct Sequence {
     pub(super) role: Role,
+    /// Who asked.
+    pub(super) client: ClientId,
     /// Computed ones first.
     pub(super) tokens: Vec<i32>,
     /// Cells of the computed ones.
@@ -23,6 +26,8 @@ pub(super) struct Sequence {
     pub(super) chunk_tokens: u32,
     /// Whether it looked for a prefix already.
     pub(super) begun: bool,
+    /// What each token took of the last step it was in.
+    pub(super) token_time: Option<Duration>,
 }
 
 impl Sequence {
@@ -44,6 +49,11 @@ impl Sequence {
     /// Computed tokens it shares with the beginning of `tokens`.
     pub(super) fn computed_prefix(&self, tokens: &[i32]) -> usize {
         common(&self.tokens[..self.cells.len()], tokens)
+    }
+
+    /// Who waits for its answer.
+    pub(super) fn asking(&self) -> Option<ClientId> {
+        self.age().map(|_| self.client)
     }
 
     pub(super) fn age(&self) -> Option<u64> {

@@ -31,8 +31,9 @@ impl Turns {
 
     /// Notes a step: `short` is the most prompt tokens in one that counts as decoding.
     pub(super) fn planned(&mut self, parts: &[StepPart], short: u32) {
-        let prompts = parts.iter().filter(|part| !part.decodes).map(|part| part.tokens);
-        self.held = prompts.sum::<u32>() > short;
+        let prompts = || parts.iter().filter(|part| !part.decodes);
+        let unfinished = prompts().any(|part| !part.samples);
+        self.held = unfinished || prompts().map(|part| part.tokens).sum::<u32>() > short;
     }
 
     /// How long the step took.

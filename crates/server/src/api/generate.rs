@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::body::{ReadBody, parse, read_body};
 use crate::error::ApiError;
+use crate::priority::give_way;
 use crate::request::PreparedRequest;
 use crate::response::{EventFormatter, respond, submit};
 use axum::body::Body;
@@ -26,6 +27,7 @@ where
     F: EventFormatter,
 {
     let started = Instant::now();
+    let client = request.extensions().get().copied().unwrap_or_default();
     app.check_alive()?;
     let ReadBody { bytes, ticket } = read_body(&app, request).await?;
     ticket.turn(app.queued()).await?;
@@ -33,6 +35,7 @@ where
     // JSON, templates, tokens and schemas take long enough to hold up other connections. The
     // ticket goes along: a client that leaves does not end what is being prepared.
     let prepared = tokio::task::spawn_blocking(move || {
+        give_way();
         let request: R = parse(&bytes, preparing.prompt_values())?;
         drop(bytes);
         prepare(&preparing, &request).map(|prepared| (prepared, ticket))
@@ -40,7 +43,7 @@ where
     let failed = |_| Err(ApiError::server("the request could not be prepared"));
     let (mut prepared, ticket) = prepared.await.unwrap_or_else(failed)?;
     let formatter = format(&app, &mut prepared);
-    let submitted = submit(&app, prepared)?;
+    let submitted = submit(&app, client, prepared)?;
     drop(ticket);
     respond(app, submitted, formatter, started).await
 }

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{SamplingFields, Stop};
 use motley_engine::Sampling;
-use motley_engine::batching::Ask;
+use motley_engine::batching::{Ask, ClientId};
 use std::sync::Arc;
 
 /// Stop strings of a request, and bytes of each.
@@ -28,6 +28,7 @@ impl CheckedParams {
     pub(super) fn ask(&self, choice: u32) -> Ask {
         let seed = self.sampling.seed.wrapping_add(choice);
         Ask {
+            client: ClientId::default(),
             prompt: Arc::default(),
             sampling: Sampling { seed, ..self.sampling },
             constraint: None,

@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, StreamExt};
-use motley_engine::batching::{Done, Event};
+use motley_engine::batching::{Ask, ClientId, Done, Event};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,12 +27,16 @@ pub(crate) struct Submitted {
     include_usage: bool,
 }
 
-/// Hands a prepared request to the engine.
-pub(crate) fn submit(app: &App, prepared: PreparedRequest) -> Result<Submitted, ApiError> {
+/// Hands a prepared request of `client` to the engine.
+pub(crate) fn submit(
+    app: &App,
+    client: ClientId,
+    prepared: PreparedRequest,
+) -> Result<Submitted, ApiError> {
     let PreparedRequest { stream: streams, include_usage, choices, .. } = prepared;
     let mut answers = Vec::new();
     for (index, ask) in prepared.asks.into_iter().enumerate() {
-        let receiver = ReceiverStream::new(app.batching.submit(ask)?);
+        let receiver = ReceiverStream::new(app.batching.submit(Ask { client, ..ask })?);
         // Seen only when the engine's thread is gone: what comes after the end is not read.
         let lost = stream::iter([Event::Failed("the engine has stopped".into())]);
         answers.push(receiver.chain(lost).map(move |event| (index, event)).boxed());
