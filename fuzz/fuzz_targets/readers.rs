@@ -63,7 +63,9 @@ fn count(trace: &Trace) {
 
 fn machine(text: &str) {
     let Ok(machine) = Machine::parse(text, "any") else { return };
-    machine.devices.iter().for_each(|device| drop(device.total_memory_bytes()));
+    machine.devices.iter().for_each(|device| {
+        let _ = device.total_memory_bytes();
+    });
     let written = toml::to_string(&machine).expect("plain structs");
     assert_eq!(Machine::parse(&written, "its own").expect("its own text"), machine);
 }

@@ -16,7 +16,7 @@
 //! * `request`: from a request to work for the engine: `params`, `prompt`, `schema`.
 //! * `response`: from the engine's events to responses and streams.
 //! * [`tools`]: function calls in a model's output.
-//! * [`trial`]: a body taken as far as the engine's door, and no further.
+//! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
 //! * `metrics`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
 
@@ -48,6 +48,7 @@ mod response;
 mod routes;
 pub mod serve;
 pub mod tools;
+#[cfg(fuzzing)]
 pub mod trial;
 pub mod wire;
 
