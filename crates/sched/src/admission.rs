@@ -265,6 +265,17 @@ mod tests {
     }
 
     #[test]
+    fn a_body_that_grows_counts_once_and_bodies_may_fill_the_room() {
+        let mut admission = admission(100, 2);
+        let growing = admission.enter(LARGE, 0).unwrap();
+        admission.grow(growing, 2 * LARGE).unwrap();
+        assert_eq!(admission.held_bytes(), 2 * LARGE);
+        admission.enter(LARGE, 0).unwrap();
+        let refused = Refused::BytesFull { held: 3 * LARGE, asked: LARGE };
+        assert_eq!(admission.enter(LARGE, 0), Err(refused));
+    }
+
+    #[test]
     fn large_bodies_leave_half_of_the_preparers_to_small_ones() {
         let mut admission = admission(100, 2);
         let [large, next] = [0; 2].map(|_| ready(&mut admission, LARGE));
@@ -276,6 +287,13 @@ mod tests {
         assert!(!admission.may_prepare(next), "still one large is being prepared");
         admission.leave(large);
         assert!(admission.may_prepare(next));
+    }
+
+    #[test]
+    fn of_four_preparers_two_are_for_large_bodies() {
+        let mut admission = admission(100, 4);
+        let large = [0; 3].map(|_| ready(&mut admission, LARGE));
+        assert_eq!(large.map(|id| admission.may_prepare(id)), [true, true, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Seeds of Miri's own scheduler: as many orders of threads.
-const MIRI_SEEDS: u32 = 16;
+const MIRI_SEEDS: u32 = 4;
 
 /// What runs under a sanitizer: everything of the store and the seam, and of the engine what shares
 /// memory between threads or with files that change.
