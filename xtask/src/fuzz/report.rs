@@ -123,12 +123,14 @@ impl Crash {
     }
 }
 
-/// What was said from the panic on, or the last of it.
+/// What was said from the panic on, or the last of it, without the workspace's own place.
 fn lines(said: &str) -> Vec<String> {
     let all: Vec<&str> = said.lines().filter(|line| !line.starts_with('#')).collect();
     let panic = all.iter().position(|line| line.contains("panicked at") || line.contains("ERROR:"));
     let from = panic.unwrap_or(all.len().saturating_sub(SHOWN_LINES));
-    all[from..].iter().take(SHOWN_LINES).map(|line| line.chars().take(300).collect()).collect()
+    let root = format!("{}/", workspace_root().display());
+    let short = |line: &&str| line.replace(&root, "").chars().take(300).collect();
+    all[from..].iter().take(SHOWN_LINES).map(short).collect()
 }
 
 #[cfg(test)]
@@ -148,11 +150,15 @@ mod tests {
     #[test]
     fn a_crash_says_how_to_replay_it() {
         let input = workspace_root().join("fuzz/artifacts/gguf/crash-1");
-        let crash = Crash::new("gguf", Some(&input), "#1 a\nx\nthread panicked at y\nz\n");
+        let crash = Crash::new(
+            "gguf",
+            Some(&input),
+            &format!("#1 a\nx\nthread panicked at y\nz {}\n", input.display()),
+        );
         assert_eq!(
             crash.replay,
             "cargo xtask fuzz --target gguf --replay fuzz/artifacts/gguf/crash-1"
         );
-        assert_eq!(crash.said, ["thread panicked at y", "z"]);
+        assert_eq!(crash.said, ["thread panicked at y", "z fuzz/artifacts/gguf/crash-1"]);
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// Runs it; a crash is part of the report.
 pub(super) fn run(fuzz: &Fuzz, target: &Target) -> Result<TargetReport> {
@@ -24,6 +25,11 @@ pub(super) fn run(fuzz: &Fuzz, target: &Target) -> Result<TargetReport> {
         .arg(&corpus)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a target that crashes does not say how long it ran"
+    )]
+    let begun = Instant::now();
     let output = command.output().with_context(|| format!("cannot start {}", target.name))?;
     let text = String::from_utf8_lossy(&output.stderr);
     let said = Said::of(&text);
@@ -33,7 +39,7 @@ pub(super) fn run(fuzz: &Fuzz, target: &Target) -> Result<TargetReport> {
     });
     Ok(TargetReport {
         target: target.name,
-        seconds: said.seconds.unwrap_or(fuzz.seconds),
+        seconds: said.seconds.unwrap_or(begun.elapsed().as_secs()),
         executions: said.executions,
         edges: said.edges,
         edges_in_all: said.edges_in_all,
