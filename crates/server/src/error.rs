@@ -85,6 +85,7 @@ impl ApiError {
     }
 
     /// Of HTTP.
+    #[cfg(fuzzing)]
     pub(crate) fn status(&self) -> u16 {
         self.status.as_u16()
     }
