@@ -16,8 +16,8 @@
 //! * Those that decode have half of the time to themselves (`turns`), and a short prompt goes
 //!   before long ones, in the queue (`waiting`) as in a step. With [`BatchLimits::step_time`] a
 //!   long one goes on by chunks that take no longer (`pace`).
-//! * Clients have equal shares of the time (`shares`): one that is ahead by more than a step sits
-//!   out. So every active sequence is in every step only where clients are about level.
+//! * Clients have equal shares of the time (`shares`): one that is ahead by more than half a
+//!   step sits out. So every active sequence is in every step only where clients are about level.
 //! * A sequence may send strictly younger ones back when cells run out; the oldest
 //!   therefore always ends, and then the next is the oldest.
 //! * A prompt begins with the longest prefix any other sequence has computed. While an

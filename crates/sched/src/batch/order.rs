@@ -8,8 +8,9 @@ use super::sequence::Sequence;
 const LONG_PROMPT_SHARE: u32 = 4;
 
 impl Planner {
-    /// Prompts of `oldest_first`, in that order; but in a cache for all the shortest goes before them when half of
-    /// `left` is enough for it: a question is not held up by a book, and the book goes on.
+    /// Prompts of `oldest_first`, in that order; but in a cache for all the shortest goes before
+    /// them when half of `left` is enough for it: a question is not held up by a book, and the
+    /// book goes on.
     pub(super) fn prompts_in_order(&self, oldest_first: &[usize], left: u32) -> Vec<usize> {
         let pending = |&at: &usize| self.sequences[at].as_ref().map_or(0, Sequence::pending);
         let is_prompt = |&at: &usize| self.sequences[at].as_ref().is_some_and(Sequence::is_prompt);

@@ -54,27 +54,25 @@ fn no_slot_has_two_holders_while_the_arena_shrinks_and_grows() {
 
 #[test]
 fn what_settles_keeps_its_bytes_whoever_leases() {
-    explore("arena: settling", 4, || settling(|_| ()));
+    explore("arena: settling", 4, || settling(false));
 }
 
 #[test]
 fn what_settles_keeps_its_bytes_whoever_reads() {
-    explore("arena: settling while it is read", 3, || {
-        settling(|filled| {
-            let reader = filled.clone();
-            spawn(move || assert_eq!(reader.bytes(), [7; 8]))
-        });
-    });
+    explore("arena: settling while it is read", 3, || settling(true));
 }
 
 /// Settles what lies in slot 1 while slot 0 comes free and is leased by another.
-fn settling<T>(read: impl FnOnce(&Filled) -> T) {
+fn settling(is_read: bool) {
     let (arena, holders) = (arena(2, 2), Arc::new(Holders::new(2)));
     let low = arena.lease().expect("slot 0");
     let mut lease = arena.lease().expect("slot 1");
     lease.bytes_mut().fill(7);
     let filled = lease.fill(0, 8).expect("all of the slot");
-    let _reading = read(&filled);
+    let reading = is_read.then(|| {
+        let reader = filled.clone();
+        spawn(move || assert_eq!(reader.bytes(), [7; 8]))
+    });
     let leasing = {
         let (arena, holders) = (arena.clone(), Arc::clone(&holders));
         spawn(move || {
@@ -85,6 +83,7 @@ fn settling<T>(read: impl FnOnce(&Filled) -> T) {
     let settled = filled.settle().unwrap_or_else(|unmoved| unmoved);
     holders.hold(settled.index() as usize, || assert_eq!(settled.bytes(), [7; 8]));
     check(&arena);
+    reading.into_iter().for_each(|one| one.join().expect("a reader that ends"));
     leasing.join().expect("a tenant that ends");
-    assert_eq!(settled.bytes(), [7; 8]);
+    assert_eq!((settled.bytes(), arena.leased_slots()), (&[7; 8][..], 1));
 }
