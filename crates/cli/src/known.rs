@@ -13,13 +13,16 @@ use motley_calibrate::measure::quick::{QUICK_BUDGET, QuickOptions, quick};
 use motley_calibrate::tuning::{Subject, Threads, newest};
 use motley_cost::calibration::CalibrationFile;
 use motley_engine::threads::cores::machine_cores;
+use motley_engine::weights::offered_layouts;
 use motley_engine::{
     GpuDevice, MachineCores, Runtime, Seam, ThreadSet, ThreadSets, gpu_devices, machine_memory,
 };
 use motley_machine::Machine;
 use motley_model::{ModelFiles, ModelSpec, Sizes};
 use motley_plan::decide::facts::{described_gpus, described_memory};
-use motley_plan::{Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, decide};
+use motley_plan::{
+    Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, OfferedLayouts, decide,
+};
 use motley_profile::Profile;
 use std::fs::File;
 use std::io::BufReader;
@@ -37,6 +40,7 @@ pub(crate) struct Known {
     gpus: Vec<GpuFact>,
     cores: MachineCores,
     tuned: Option<ThreadSets>,
+    layouts: Vec<OfferedLayouts>,
 }
 
 impl Known {
@@ -57,6 +61,7 @@ impl Known {
             gpus: gpus(runtime),
             cores: machine_cores(),
             tuned: tuned(&spec),
+            layouts: offered_layouts(runtime, &spec),
             spec,
             files,
         })
@@ -88,6 +93,7 @@ impl Known {
             gpus: described_gpus(&machine),
             cores: MachineCores::described(&machine),
             tuned: None,
+            layouts: Vec::new(),
             machine,
             spec,
             files,
@@ -151,6 +157,7 @@ impl Known {
             gpus: &self.gpus,
             cores: &self.cores,
             tuned: self.tuned.as_ref(),
+            layouts: &self.layouts,
         };
         let decision = decide(&facts, asked)?;
         tracing::debug!("decided: {}", serde_json::to_string(&decision)?);

@@ -1,7 +1,9 @@
 //! Promise 1 (M5): whatever the placement or the budget, logits are those of the bare
 //! engine to the last bit. 512 prompt tokens and 64 decode steps, every architecture,
-//! both ways of loading, with and without repacking, down to two slots for all
-//! experts of the model; no split is delegated.
+//! both ways of loading, down to two slots for all experts of the model; no split is delegated.
+//!
+//! Rearranged weights and blocks of one expert round differently: their logits are as near to those
+//! of plain weights as the bare engine's own rearranged ones are.
 
 mod support;
 
@@ -18,7 +20,7 @@ fn check_arch(arch: Arch) {
 }
 
 fn check_model(model: &Path) {
-    check_same(model, BARE, &[REPACKED]);
+    check_near(model);
     check_same(model, BARE_PLAIN, &[MAPPED, ON_DEMAND, SMALL, SMALLEST]);
 }
 
@@ -27,12 +29,81 @@ fn check_same(model: &Path, bare: Way, ways: &[Way]) {
     assert_eq!(outcome["blocks"], 0, "the bare engine has no seam");
     assert_eq!(outcome["tokens"].as_array().unwrap().len(), 64);
     for &way in ways {
-        let (outcome, logits) = work_with_logits(job(model, way));
+        let mut job = job(model, way);
+        if !way.on_demand {
+            // In memory and in the file's order nothing is faster than llama.cpp's own way: no
+            // block is claimed, unless somebody watches.
+            let (outcome, logits) = work_with_logits(job.clone());
+            assert_eq!(outcome["blocks"], 0, "{way:?}: claimed for nothing");
+            assert!(logits == expected, "{way:?}: logits differ from the bare engine's");
+            job["routing"] = json!(true);
+        }
+        let (outcome, logits) = work_with_logits(job);
         assert!(outcome["blocks"].as_u64().unwrap() > 0, "{way:?}: no block came through the seam");
         assert_eq!(outcome["delegated"], 0, "{way:?}");
         assert_eq!(logits.len(), expected.len());
         assert!(logits == expected, "{way:?}: logits differ from the bare engine's on {model:?}");
     }
+}
+
+/// Prompts whose last logits are compared: some experts with one row, some with many.
+const PROMPTS: [usize; 4] = [5, 60, 200, 512];
+/// Times the bare engine's own noise. The noise of one prompt is chance: a router that is undecided
+/// between two experts makes a difference of its own.
+const NOISE: f64 = 4.0;
+/// Less than this, squared and relative, is noise on any machine.
+const QUIET: f64 = 1e-5;
+
+fn check_near(model: &Path) {
+    let plain = last_logits(model, BARE_PLAIN, None);
+    let noise = median_distance(&plain, &last_logits(model, BARE, None)).max(QUIET);
+    for layout in ["plain", "repacked", "amx"] {
+        for blocks_from_rows in [Some(0.0), Some(3.0), None] {
+            let types = ["q4_0", "q4_K", "q6_K", "mxfp4", "f16"];
+            let layouts: Vec<_> =
+                types.map(|ty| json!({"quantisation": ty, "layout": layout})).into();
+            let kernels = json!({
+                "layouts": layouts, "blocks_from_rows": blocks_from_rows, "rows_most": 16,
+            });
+            let found = last_logits(model, REPACKED, Some(&kernels));
+            let off = median_distance(&plain, &found);
+            assert!(
+                off <= NOISE * noise,
+                "{layout}, blocks from {blocks_from_rows:?}: {off:e} of {noise:e} on {model:?}"
+            );
+        }
+    }
+}
+
+/// The logits after each of [`PROMPTS`].
+fn last_logits(model: &Path, way: Way, kernels: Option<&serde_json::Value>) -> Vec<Vec<f32>> {
+    let of = |prefill: usize| {
+        let mut job = job(model, way);
+        (job["prefill"], job["decode"]) = (json!(prefill), json!(0));
+        if let Some(kernels) = kernels {
+            job["kernels"] = kernels.clone();
+        }
+        let (_, bytes) = work_with_logits(job);
+        let value = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().expect("four bytes"));
+        bytes.chunks_exact(4).map(value).collect()
+    };
+    PROMPTS.into_iter().map(of).collect()
+}
+
+/// The middle one of the squared distances, each relative to the logits' own square.
+fn median_distance(expected: &[Vec<f32>], found: &[Vec<f32>]) -> f64 {
+    let square = |value: f32| f64::from(value) * f64::from(value);
+    let mut distances: Vec<f64> = expected
+        .iter()
+        .zip(found)
+        .map(|(expected, found)| {
+            assert_eq!((expected.len(), expected.is_empty()), (found.len(), false));
+            let off: f64 = expected.iter().zip(found).map(|(a, b)| square(a - b)).sum();
+            off / expected.iter().map(|value| square(*value)).sum::<f64>()
+        })
+        .collect();
+    distances.sort_by(f64::total_cmp);
+    distances[distances.len() / 2]
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::derive::ExpertShape;
 use crate::fit::{Fit, Residuals};
 
 /// The only format version this crate reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// A calibration is a few hundred lines; anything longer is not one.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// Most entries of one kind.
@@ -133,13 +133,41 @@ pub struct LinkCost {
 }
 
 /// How weights lie in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WeightLayout {
     /// In the file's own order: experts streamed into an arena.
     Plain,
-    /// Rearranged for the CPU: experts llama.cpp holds.
-    Rearranged,
+    /// Rows interleaved for the CPU's vector instructions.
+    Repacked,
+    /// In tiles for the CPU's matrix instructions; every expert by itself.
+    Amx,
+}
+
+impl WeightLayout {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Repacked => "repacked",
+            Self::Amx => "amx",
+        }
+    }
+
+    /// Whether blocks of one expert are the only way to compute with it.
+    pub fn is_apart(self) -> bool {
+        self == Self::Amx
+    }
+}
+
+/// How the rows of a block are multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelWay {
+    /// One `MUL_MAT_ID` over all of them.
+    Whole,
+    /// One `MUL_MAT` for the rows of each expert.
+    Blocks,
 }
 
 /// Experts of one quantisation and layout on a number of threads.
@@ -151,6 +179,7 @@ pub struct ExpertCost {
     /// Its bits for one weight, scales included.
     pub bits_per_weight: f64,
     pub layout: WeightLayout,
+    pub way: KernelWay,
     pub threads: u32,
     /// Fixed cost of one block, whatever it holds.
     pub block_us: f64,
@@ -235,16 +264,19 @@ impl CalibrationFile {
         toml::to_string(self).expect("plain structs with string keys")
     }
 
-    /// Cost of experts of that type: of exactly that layout where it was measured (else the
-    /// other), with the number of threads nearest to `threads`.
+    /// Cost of experts of that type: of exactly that layout and way where it was measured (else
+    /// another), with the number of threads nearest to `threads`.
     pub fn expert(
         &self,
         quantisation: &str,
         layout: WeightLayout,
+        way: KernelWay,
         threads: u32,
     ) -> Option<&ExpertCost> {
         let same = self.experts.iter().filter(|cost| cost.quantisation == quantisation);
-        same.min_by_key(|cost| (cost.layout != layout, cost.threads.abs_diff(threads)))
+        same.min_by_key(|cost| {
+            (cost.layout != layout, cost.way != way, cost.threads.abs_diff(threads))
+        })
     }
 
     /// The same, and where several shapes were measured the one nearest to a matrix of
@@ -253,13 +285,14 @@ impl CalibrationFile {
         &self,
         quantisation: &str,
         layout: WeightLayout,
+        way: KernelWay,
         threads: u32,
         width: f64,
     ) -> Option<&ExpertCost> {
-        let like = self.expert(quantisation, layout, threads)?;
+        let like = self.expert(quantisation, layout, way, threads)?;
         let same = self.experts.iter().filter(|cost| {
-            (&cost.quantisation, cost.layout, cost.threads)
-                == (&like.quantisation, like.layout, like.threads)
+            (&cost.quantisation, cost.layout, cost.way, cost.threads)
+                == (&like.quantisation, like.layout, like.way, like.threads)
         });
         same.min_by(|a, b| a.far_from(width).total_cmp(&b.far_from(width)))
     }
@@ -372,6 +405,23 @@ impl ExpertCost {
         let measured = f64::from(self.hidden) * f64::from(self.intermediate);
         let scale = f64::from(shape.hidden) * f64::from(shape.intermediate) / measured.max(1.0);
         scale * between_points_us(&self.measured, f64::from(tokens))
+    }
+
+    /// Time of one expert of the measured shape; rows may be a mean.
+    pub fn measured_us(&self, rows: f64) -> f64 {
+        between_points_us(&self.measured, rows)
+    }
+
+    /// The faster of two ways at every number of tokens both were measured with.
+    pub fn faster(&self, other: &Self) -> Self {
+        let mut best = self.clone();
+        for point in &mut best.measured {
+            let there = other.measured.iter().find(|there| there.tokens == point.tokens);
+            point.took_us = there.map_or(point.took_us, |there| there.took_us.min(point.took_us));
+        }
+        best.us_per_mb = self.us_per_mb.min(other.us_per_mb);
+        best.us_per_mflop = self.us_per_mflop.min(other.us_per_mflop);
+        best
     }
 
     /// Rates from a fit of experts of `shape`: the inverse of [`ExpertCost::compute`], as

@@ -2,10 +2,12 @@
 //! scale to other shapes.
 
 use motley_cost::calibration::{
-    CalibrationError, CalibrationFile, DeviceCost, DiskCost, ExpertCost, FORMAT_VERSION, LinkCost,
-    MAX_FILE_BYTES, MeasuredPoint, MemoryRate, Provenance, WeightLayout,
+    CalibrationError, CalibrationFile, DeviceCost, DiskCost, ExpertCost, FORMAT_VERSION, KernelWay,
+    LinkCost, MAX_FILE_BYTES, MeasuredPoint, MemoryRate, Provenance, WeightLayout,
 };
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Residuals};
+
+const WAY: KernelWay = KernelWay::Whole;
 
 fn residuals() -> Residuals {
     Residuals { samples: 8, rms: 1.5, worst_relative: 0.2, mean_relative: 0.05 }
@@ -16,6 +18,7 @@ fn expert(quantisation: &str, bits: f64, layout: WeightLayout, threads: u32) -> 
         quantisation: quantisation.into(),
         bits_per_weight: bits,
         layout,
+        way: WAY,
         threads,
         block_us: 4.0,
         launch_us: 2.0,
@@ -72,7 +75,7 @@ fn small() -> CalibrationFile {
         experts: vec![
             expert("q4_0", 4.5, WeightLayout::Plain, 1),
             expert("q4_0", 4.5, WeightLayout::Plain, 4),
-            expert("q4_0", 4.5, WeightLayout::Rearranged, 4),
+            expert("q4_0", 4.5, WeightLayout::Repacked, 4),
             expert("f16", 16.0, WeightLayout::Plain, 4),
         ],
     }
@@ -82,21 +85,21 @@ fn small() -> CalibrationFile {
 fn what_is_written_is_read_again() {
     let text = small().to_toml();
     assert_eq!(CalibrationFile::parse(&text, "x.toml").unwrap(), small());
-    assert!(text.starts_with("motley_calibration = 1\n"), "{text}");
+    assert!(text.starts_with("motley_calibration = 2\n"), "{text}");
 }
 
 #[test]
 fn the_nearest_measurement_is_found() {
     let small = small();
-    let found = small.expert("q4_0", WeightLayout::Rearranged, 2).unwrap();
-    assert_eq!((found.layout, found.threads), (WeightLayout::Rearranged, 4));
-    assert_eq!(small.expert("q4_0", WeightLayout::Plain, 2).unwrap().threads, 1);
-    let f16 = small.expert("f16", WeightLayout::Rearranged, 4).unwrap();
+    let found = small.expert("q4_0", WeightLayout::Repacked, WAY, 2).unwrap();
+    assert_eq!((found.layout, found.threads), (WeightLayout::Repacked, 4));
+    assert_eq!(small.expert("q4_0", WeightLayout::Plain, WAY, 2).unwrap().threads, 1);
+    let f16 = small.expert("f16", WeightLayout::Repacked, WAY, 4).unwrap();
     assert_eq!(f16.layout, WeightLayout::Plain, "the other layout rather than none");
-    assert_eq!(small.expert("q5_K", WeightLayout::Plain, 4), None);
+    assert_eq!(small.expert("q5_K", WeightLayout::Plain, WAY, 4), None);
     let narrow = ExpertCost { hidden: 576, ..expert("q4_0", 4.5, WeightLayout::Plain, 1) };
     let both = CalibrationFile { experts: vec![small.experts[0].clone(), narrow], ..small.clone() };
-    let near = |width| both.expert_near("q4_0", WeightLayout::Plain, 1, width).unwrap().hidden;
+    let near = |width| both.expert_near("q4_0", WeightLayout::Plain, WAY, 1, width).unwrap().hidden;
     assert_eq!((near(576.0 * 768.0), near(4096.0 * 1536.0)), (576, 2048));
     assert_eq!((small.memory_gb_per_s(3), small.memory_gb_per_s(64)), (Some(30.0), Some(30.0)));
 }
@@ -144,7 +147,7 @@ fn what_is_wrong_is_named() {
         assert!(text.contains(from), "{from}");
         CalibrationFile::parse(&text.replacen(from, to, 1), "x.toml").unwrap_err().to_string()
     };
-    let version = error("motley_calibration = 1", "motley_calibration = 9");
+    let version = error("motley_calibration = 2", "motley_calibration = 9");
     assert!(version.contains("run motley calibrate again"), "{version}");
     let rate = error("gb_per_s = 11.0", "gb_per_s = 0.0");
     assert_eq!(rate, "x.toml: gb_per_s = 0, but it must be above zero");

@@ -18,15 +18,15 @@ use crate::threads::contention::ContentionWatch;
 use crate::threads::cores::{every_core, pools};
 use crate::weights::{WeightSource, WeightsError, dense_reads, may_rearrange};
 use motley_ggml::{
-    Context, ContextOptions, LayerGpu, LoadError, Model, ModelOptions, Pools, ReadCounts, Runtime,
-    Weights,
+    Context, ContextOptions, LayerGpu, Layout, LoadError, Model, ModelOptions, Pools, ReadCounts,
+    Runtime, Weights,
 };
 use motley_model::{
     ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError, check_values,
 };
-use motley_plan::Loading;
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
+use motley_plan::{ExpertKernels, Loading};
 use motley_sched::spans::Spans;
 use motley_sched::{Named, SchedulerSetup};
 use motley_store::MappedFiles;
@@ -44,6 +44,8 @@ pub struct EngineOptions {
     /// Let llama.cpp rearrange weights for this CPU (faster; last bits differ).
     /// Experts loaded on demand keep their plain form.
     pub repack: bool,
+    /// How the CPU computes experts. Layouts count where `repack` is set.
+    pub kernels: ExpertKernels,
     /// Threads of each phase and where they run.
     pub threads: ThreadSets,
     /// Decode with fewer threads while other programs take the cores away.
@@ -71,6 +73,7 @@ impl Default for EngineOptions {
         Self {
             loading: Loading::Mapped,
             repack: true,
+            kernels: ExpertKernels::default(),
             threads: every_core(),
             yields_cores: true,
             memory_bytes: None,
@@ -147,9 +150,12 @@ impl Engine {
         check_values(&files.headers)
             .map_err(|source| EngineError::Values { path: path.into(), source })?;
         let spec = Arc::new(spec);
-        let repack = options.repack && options.hybrid.is_none() && may_rearrange(&spec);
+        let lays_out = options.repack && options.hybrid.is_none();
+        let repack = lays_out && may_rearrange(&spec);
         let EngineOptions { loading, gpu_layers, gpu_experts, .. } = *options;
-        let source = WeightSource { runtime, loading, repack, gpu_layers, gpu_experts };
+        let threads = options.threads.prefill.threads as usize;
+        let experts = lays_out.then(|| (options.kernels.clone(), threads));
+        let source = WeightSource { runtime, loading, repack, experts, gpu_layers, gpu_experts };
         let weights = source.weights(&spec, &files)?;
         let options = EngineOptions { repack, ..options.clone() };
         Self::load_weights(runtime, (spec, files), weights, &options, on_progress)
@@ -245,6 +251,13 @@ impl Engine {
         &self.spec
     }
 
+    /// Layouts of the routed experts' tensors in memory, with the number of tensors; empty where
+    /// they keep the file's order.
+    pub fn layouts(&self) -> Vec<(String, usize)> {
+        let named = |(layout, count): (Layout, usize)| (layout.name().to_owned(), count);
+        self.model.layouts().into_iter().map(named).collect()
+    }
+
     /// Ceiling for everything, if there is one.
     pub fn memory_bytes(&self) -> Option<u64> {
         self.options.memory_bytes
@@ -287,7 +300,8 @@ impl Engine {
         drive: Drive,
     ) -> Result<Context, SessionError> {
         let model = Arc::clone(&self.model);
-        Ok(Context::new(model, shape, self.pools.clone(), Box::new(drive))?)
+        let claims = drive.claims(&self.spec, &model);
+        Ok(Context::new(model, shape, self.pools.clone(), (Box::new(drive), claims))?)
     }
 
     /// The executor of a context of this shape, and its figures when it streams. Whoever makes
@@ -304,6 +318,7 @@ impl Engine {
         let figures = Arc::new(SharedFigures::new(resident));
         let helper = self.helper.as_ref().map(|make| make());
         let drive = Drive::new(streaming, watcher, Arc::clone(&figures));
+        let drive = drive.with_kernels(self.options.kernels.clone());
         Ok((drive.with_helper(helper).with_step(step), figures))
     }
 
@@ -335,7 +350,7 @@ impl Engine {
         let watch = || ContentionWatch::new(self.pools.clone(), self.threads.decode.clone());
         let contention = yields.then(watch);
         let parts = SessionParts { pools: self.pools.clone(), drive, figures, step, contention };
-        Session::new(Arc::clone(&self.model), options, parts)
+        Session::new((Arc::clone(&self.model), &self.spec), options, parts)
     }
 
     fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
@@ -365,6 +380,7 @@ impl Engine {
             expert_bytes: Sizes::of(&self.spec).expert_bytes_max,
             threads: self.threads(),
             memory_bytes: self.options.memory_bytes,
+            layouts: self.layouts(),
             streaming,
             shared: self.hybrid.as_ref().map(shared_record),
             prefill: stats.prefill,

@@ -45,6 +45,7 @@ impl EngineOptions {
         Ok(Self {
             loading: decision.loading,
             repack: !decision.exact,
+            kernels: decision.kernels.clone(),
             threads: decision.threads.clone(),
             memory_bytes: decision.memory_bytes,
             streaming: StreamingOptions { rules: decision.rules, ..StreamingOptions::default() },

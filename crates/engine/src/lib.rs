@@ -5,6 +5,7 @@
 //! * [`engine`]: loading, vocabulary, sessions; [`weights`]: where weights come from.
 //! * [`rehearsal`]: a header tried with everything but the weights.
 //! * [`execute`]: a decision as the engine's options.
+//! * [`streams`]: several streams decoded together, for measuring.
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * `chunk`: how long the chunks of a prompt are.
 //! * [`batching`]: many answers at once on one context.
@@ -25,6 +26,7 @@ pub mod eval;
 pub mod execute;
 pub mod rehearsal;
 pub mod session;
+pub mod streams;
 mod sync;
 pub mod text;
 pub mod threads;

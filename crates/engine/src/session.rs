@@ -15,6 +15,7 @@ use motley_ggml::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, PoolChoice,
     Pools, Sampler, SeamCounts,
 };
+use motley_model::ModelSpec;
 use motley_plan::budget::{SessionShape, TooLittleMemory};
 use motley_plan::cores::ThreadSets;
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
@@ -181,7 +182,7 @@ pub(crate) struct SessionParts {
 
 impl Session {
     pub(crate) fn new(
-        model: Arc<Model>,
+        (model, spec): (Arc<Model>, &ModelSpec),
         options: &SessionOptions,
         parts: SessionParts,
     ) -> Result<Self, SessionError> {
@@ -193,7 +194,8 @@ impl Session {
             precise_attention: options.precise_attention,
         };
         let setup = parts.drive.setup();
-        let context = Context::new(model, &shape, parts.pools, Box::new(parts.drive))?;
+        let claims = parts.drive.claims(spec, &model);
+        let context = Context::new(model, &shape, parts.pools, (Box::new(parts.drive), claims))?;
         Ok(Self {
             context,
             batch: Batch::with_capacity(shape.batch_tokens as usize),

@@ -1,12 +1,19 @@
 //! Where llama.cpp gets a model's weights from: left in the mapped files, read through a header of
 //! our own, or left on disk. Opens nothing: the files are those whose headers were read.
 
-use motley_ggml::{MappedWeights, ReadCounts, Runtime, Seam, Stays, VirtualFile, Weights};
+use motley_cost::calibration::WeightLayout;
+use motley_ggml::{
+    LaidOutSource, LaidOutWeights, Layout, MappedWeights, MatrixShape, ReadCounts, Runtime, Seam,
+    Stays, VirtualFile, Weights,
+};
 use motley_model::gguf::{GgmlType, LayoutError, VirtualLayout};
-use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, TensorPart};
-use motley_plan::Loading;
+use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes, SpecTensor, TensorPart};
+use motley_plan::{ExpertKernels, Loading, OfferedLayouts};
 use motley_store::{MapError, MappedFiles};
+use std::collections::HashMap;
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,6 +37,8 @@ pub(crate) struct WeightSource {
     pub(crate) loading: Loading,
     /// llama.cpp rearranges weights: whatever it takes is copied, so everything is read.
     pub(crate) repack: bool,
+    /// How experts are laid out, and by how many threads, when they are.
+    pub(crate) experts: Option<(ExpertKernels, usize)>,
     pub(crate) gpu_layers: u32,
     pub(crate) gpu_experts: bool,
 }
@@ -48,6 +57,11 @@ impl WeightSource {
         if self.runtime.seam() == Seam::Absent {
             return Ok((Weights::Bare(files.paths[0].clone()), None));
         }
+        if let Some((kernels, threads)) = self.experts.as_ref().filter(|_| self.lays_out(spec)) {
+            let experts = Some(expert_source(spec, files, kernels, *threads)?);
+            let file = virtual_file(spec, files, left_on_disk)?;
+            return Ok((Weights::LaidOut(LaidOutWeights { file, experts }), None));
+        }
         if self.repack || self.gpu_experts {
             return Ok((Weights::Read(virtual_file(spec, files, unused)?), None));
         }
@@ -56,6 +70,80 @@ impl WeightSource {
         let mapped = MappedWeights::new(Arc::clone(spec), source, bytes.clone(), stays);
         Ok((Weights::Mapped(mapped), Some(bytes)))
     }
+}
+
+impl WeightSource {
+    /// Experts that llama.cpp computes on a GPU are its own business.
+    fn lays_out(&self, spec: &ModelSpec) -> bool {
+        spec.is_moe() && !self.gpu_experts
+    }
+}
+
+/// Where experts come from, and in which layout each tensor goes.
+fn expert_source(
+    spec: &ModelSpec,
+    files: &ModelFiles,
+    kernels: &ExpertKernels,
+    threads: usize,
+) -> Result<LaidOutSource, WeightsError> {
+    let is_expert = |tensor: &&SpecTensor| left_on_disk(tensor.role) && !unused(tensor.role);
+    let experts = spec.tensors.iter().filter(is_expert);
+    let places: HashMap<_, _> = experts.map(|tensor| (tensor.name.clone(), tensor.range)).collect();
+    let bytes: u64 = places.values().map(|range| range.len_bytes).sum();
+    let handles = files.opened.iter().map(handle).collect::<Result<Vec<_>, _>>()?;
+    let read = move |name: &str, expert: usize, bytes: &mut [u8]| {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let range = places.get(name).ok_or_else(missing)?;
+        let file = handles.get(range.file).ok_or_else(missing)?;
+        file.read_exact_at(bytes, range.offset + (expert * bytes.len()) as u64)
+    };
+    let kernels = kernels.clone();
+    Ok(LaidOutSource {
+        choose: Box::new(move |_, shape: &MatrixShape| layout_of(kernels.layout(shape.ty))),
+        read: Box::new(read),
+        threads,
+        share: bytes as f32 / Sizes::of(spec).total_bytes.max(1) as f32,
+    })
+}
+
+/// A layout of the plan, as ggml's kernels know it.
+fn layout_of(layout: WeightLayout) -> Layout {
+    match layout {
+        WeightLayout::Plain => Layout::Plain,
+        WeightLayout::Repacked => Layout::Repacked,
+        WeightLayout::Amx => Layout::Amx,
+    }
+}
+
+/// Layouts this CPU and build compute the routed experts of `spec` in, by type, the type with most
+/// bytes first.
+pub fn offered_layouts(_: &Runtime, spec: &ModelSpec) -> Vec<OfferedLayouts> {
+    let is_expert =
+        |tensor: &&SpecTensor| matches!(tensor.role, Role::Routed { part: TensorPart::Weight, .. });
+    let mut types: Vec<(GgmlType, u64, Vec<MatrixShape>)> = Vec::new();
+    for tensor in spec.tensors.iter().filter(is_expert) {
+        let ty = tensor.ty;
+        let [row, rows] = [0, 1].map(|at| tensor.dims.get(at).copied().unwrap_or(1) as u32);
+        let shape = MatrixShape { ty, row, rows };
+        match types.iter_mut().find(|(known, ..)| *known == ty) {
+            Some((_, bytes, shapes)) => {
+                *bytes += tensor.range.len_bytes;
+                if !shapes.contains(&shape) {
+                    shapes.push(shape);
+                }
+            }
+            None => types.push((ty, tensor.range.len_bytes, vec![shape])),
+        }
+    }
+    types.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+    let all = [WeightLayout::Plain, WeightLayout::Repacked, WeightLayout::Amx];
+    let offered = |(ty, _, shapes): (GgmlType, u64, Vec<MatrixShape>)| {
+        let has = |layout: &WeightLayout| {
+            shapes.iter().all(|shape| layout_of(*layout).bytes(shape).is_some())
+        };
+        OfferedLayouts { ty, layouts: all.into_iter().filter(has).collect() }
+    };
+    types.into_iter().map(offered).collect()
 }
 
 /// What is read while experts are left on disk.

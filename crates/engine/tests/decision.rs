@@ -35,6 +35,7 @@ fn decided(spec: &ModelSpec, asked: &Asked) -> Decision {
         gpus: &[stand_in],
         cores: &machine_cores(),
         tuned: None,
+        layouts: &[],
     };
     decide(&facts, asked).expect("it can be done")
 }

@@ -3,7 +3,8 @@
 
 use motley_engine::blocks::helper::BlockHelper;
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
-use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock, Way};
+use motley_plan::ExpertKernels;
 use motley_sched::Phase;
 use motley_testkit::fixtures::synthetic;
 use motley_testkit::synth::Arch;
@@ -19,6 +20,7 @@ impl BlockHelper for Halves {
         _: Phase,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
+        _: &ExpertKernels,
     ) -> Result<Option<ComputeOutcome>, String> {
         if block.tokens() < 2 {
             return Ok(None);
@@ -27,7 +29,8 @@ impl BlockHelper for Halves {
             let tokens = 0..block.tokens();
             let all = tokens.flat_map(|token| (0..block.slots()).map(move |slot| (token, slot)));
             let rows: Vec<_> = all.skip(half).step_by(2).collect();
-            let outcome = cpu.compute_rows(block, &rows).map_err(|error| error.to_string())?;
+            let outcome =
+                cpu.compute_rows(block, &rows, Way::Whole).map_err(|error| error.to_string())?;
             assert_eq!(outcome, ComputeOutcome::Done);
             self.0.fetch_add(1, Relaxed);
         }

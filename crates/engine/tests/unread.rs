@@ -2,9 +2,9 @@
 //! place in memory holds zeros, which would be an answer like any other.
 
 use motley_ggml::{
-    Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions, CpuUnit,
-    DecodeError, ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam, Threadpool,
-    ThreadpoolOptions, VirtualFile, Weights,
+    Batch, BatchToken, BlockError, BlockExecutor, Claims, ComputeOutcome, Context, ContextOptions,
+    CpuUnit, DecodeError, ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam,
+    Threadpool, ThreadpoolOptions, VirtualFile, Way, Weights,
 };
 use motley_model::{ModelSpec, Role, TensorPart};
 use motley_testkit::fixtures::synthetic;
@@ -21,8 +21,11 @@ impl BlockExecutor for Whatever {
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, BlockError> {
-        let some = cpu.compute_rows(block, &[(0, 0)]).expect("rows there are");
-        assert_eq!((some, cpu.compute(block)), (ComputeOutcome::Failed, ComputeOutcome::Failed));
+        for way in [Way::Whole, Way::Blocks { rows_most: 8 }] {
+            let some = cpu.compute_rows(block, &[(0, 0)], way).expect("rows there are");
+            let all = cpu.compute(block, way).expect("a block");
+            assert_eq!((some, all), (ComputeOutcome::Failed, ComputeOutcome::Failed));
+        }
         Ok(ComputeOutcome::Done)
     }
 }
@@ -52,7 +55,8 @@ fn experts_that_nobody_read_fail_the_decode_and_say_so() {
         precise_attention: false,
     };
     let model = Arc::new(load(&path));
-    let mut context = Context::new(model, &shape, pools, Box::new(Whatever)).expect("a context");
+    let mut context =
+        Context::new(model, &shape, pools, (Box::new(Whatever), Claims::all())).expect("a context");
     let mut batch = Batch::with_capacity(1);
     batch.push(BatchToken { token: 5, position: 0, sequence: 0, logits: true });
     match context.decode(&batch, PoolChoice::Decode) {

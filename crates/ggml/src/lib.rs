@@ -17,21 +17,26 @@
 mod api;
 mod compute;
 pub mod gpu;
+mod layout;
 mod llama;
 mod measure;
 mod seam;
 
 pub use compute::{
-    CloneError, ComputeOutcome, CpuUnit, DequantError, DeviceInfo, DeviceType, Formula, Gated,
-    NoFormula, ProjectError, Rows, SubsetError, Threadpool, ThreadpoolOptions, cpu, dequantise,
-    devices,
+    BlockWork, CloneError, ComputeOutcome, CpuUnit, DequantError, DeviceInfo, DeviceType, Formula,
+    Gated, NoFormula, ProjectError, Rows, SubsetError, Threadpool, ThreadpoolOptions, Way, cpu,
+    dequantise, devices,
 };
+pub use layout::memory::{ChooseLayout, LayoutError, ReadExpert};
+pub use layout::{Layout, MatrixShape};
 pub use llama::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, LayerGpu, LoadError,
-    LoadProgress, MappedWeights, Model, ModelOptions, Parsing, PoolChoice, Pools, ReadCounts,
-    Sampler, SamplerStage, SeamConflict, Stays, Thrown, TokenizeError, VirtualFile, Weights,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, LaidOutSource,
+    LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions, Parsing,
+    PoolChoice, Pools, ReadCounts, Sampler, SamplerStage, SeamConflict, Stays, Thrown,
+    TokenizeError, VirtualFile, Weights,
 };
-pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, Layout, StackSpec};
+pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};
 pub use seam::{
-    BlockError, BlockExecutor, ExpertBlock, ExpertMatrix, NotABlock, Runtime, Seam, SeamCounts,
+    BlockError, BlockExecutor, Claims, ExpertBlock, ExpertMatrix, NotABlock, Runtime, Seam,
+    SeamCounts,
 };

@@ -14,6 +14,7 @@
 //! - [`demand`]: what a model asks of a machine for one token.
 //! - [`expert_costs`]: what one of its experts costs where.
 //! - [`predict`]: how fast a placement should be, in terms (M1).
+//! - [`kernels`]: how the CPU computes them.
 //! - [`file`](mod@file): a decision as text.
 //! - [`tiers`]: N2, N4, N5: static shapes.
 //! - `words`: numbers for people.
@@ -29,6 +30,7 @@ pub mod device_use;
 pub mod expert_costs;
 pub mod file;
 pub mod headroom;
+pub mod kernels;
 mod measured;
 pub mod needs;
 pub mod placement;
@@ -47,6 +49,7 @@ pub use decide::facts::{Facts, GpuFact};
 pub use demand::Demand;
 pub use expert_costs::ExpertCosts;
 pub use file::PlanError;
+pub use kernels::{ExpertKernels, OfferedLayouts, TypeLayout};
 pub use motley_machine::Regime;
 pub use needs::ModelNeeds;
 pub use placement::{Holding, Placement};

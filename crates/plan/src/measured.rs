@@ -3,17 +3,19 @@
 
 use motley_cost::ExpertShape;
 use motley_cost::calibration::{
-    CalibrationFile as Table, DeviceCost, ExpertCost, LinkCost, MeasuredPoint, WeightLayout,
+    CalibrationFile as Table, DeviceCost, ExpertCost, KernelWay, LinkCost, MeasuredPoint,
+    WeightLayout,
 };
 
 use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate, UnitRates};
 
 impl Calibration {
-    /// The costs in `table` for experts that lie as `layout`, on `threads` threads, and whose
-    /// matrices are about `width` (hidden times between) large.
+    /// The costs in `table` for experts that lie as `layout` says for their type, each in its
+    /// faster way, on `threads` threads, and whose matrices are about `width` (hidden times
+    /// between) large.
     pub fn measured(
         table: &Table,
-        layout: WeightLayout,
+        layout: &dyn Fn(&str) -> WeightLayout,
         threads: u32,
         width: f64,
     ) -> Result<Self, NoCpu> {
@@ -21,8 +23,13 @@ impl Calibration {
         let mut names: Vec<&str> = table.experts.iter().map(|e| e.quantisation.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let found = names.iter().filter_map(|name| table.expert_near(name, layout, threads, width));
-        let kernels: Vec<KernelRate> = found.filter_map(kernel).collect();
+        let best = |name: &&str| {
+            let of = |way| table.expert_near(name, layout(name), way, threads, width);
+            let (whole, blocks) = (of(KernelWay::Whole)?, of(KernelWay::Blocks)?);
+            Some(whole.faster(blocks))
+        };
+        let found = names.iter().filter_map(best);
+        let kernels: Vec<KernelRate> = found.filter_map(|cost| kernel(&cost)).collect();
         if !kernels.is_empty() {
             costs.cpu.kernels = kernels;
         }
@@ -100,6 +107,7 @@ mod tests {
             quantisation: "q4_0".into(),
             bits_per_weight: 4.5,
             layout,
+            way: KernelWay::Whole,
             threads,
             block_us: 20.0,
             launch_us: 0.0,
@@ -146,7 +154,7 @@ mod tests {
             devices: vec![],
             experts: vec![
                 expert(WeightLayout::Plain, 2, 100.0),
-                expert(WeightLayout::Rearranged, 2, 80.0),
+                expert(WeightLayout::Repacked, 2, 80.0),
             ],
         }
     }
@@ -167,19 +175,20 @@ mod tests {
             links: vec![to("Vulkan0", 3.0), to("Vulkan1", 12.0)],
             ..table()
         };
-        let costs = Calibration::measured(&table, WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let costs = Calibration::measured(&table, &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
         assert!(costs.is_sound(), "{costs:?}");
         let gpu = costs.gpu.unwrap();
         assert_eq!((gpu.kernels.len(), gpu.layer_us), (1, 20.0));
         assert!((gpu.kernels[0].one_token_gb_per_s - 200.0).abs() < 1e-6, "{gpu:?}");
         assert_eq!(costs.link, Some(PathRate { gb_per_s: 12.0, latency_us: 8.0 }));
-        let without = Calibration::measured(&self::table(), WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let without =
+            Calibration::measured(&self::table(), &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
         assert_eq!((without.gpu, without.link), (None, None));
     }
 
     #[test]
     fn measured_rates_replace_derived_ones() {
-        let costs = Calibration::measured(&table(), WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let costs = Calibration::measured(&table(), &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
         assert!(costs.measured && costs.is_sound(), "{costs:?}");
         // 100 µs for 10⁶ bytes are 10 GB/s; 10 µs for 10⁶ operations are 100 GFLOP/s.
         let kernel = &costs.cpu.kernels[0];
@@ -187,14 +196,14 @@ mod tests {
         assert_eq!(kernel.many_tokens_gflop_per_s, 100.0);
         assert_eq!(costs.cpu.memory_gb_per_s, 14.0);
         assert_eq!(costs.disk, Some(PathRate { gb_per_s: 1.2, latency_us: 90.0 }));
-        let other = Calibration::measured(&table(), WeightLayout::Rearranged, 2, 1.6e6).unwrap();
+        let other = Calibration::measured(&table(), &|_| WeightLayout::Repacked, 2, 1.6e6).unwrap();
         assert!(other.cpu.kernels[0].one_token_gb_per_s > kernel.one_token_gb_per_s);
     }
 
     #[test]
     fn what_was_not_measured_is_derived() {
         let bare = Table { memory: vec![], disk: None, experts: vec![], ..table() };
-        let costs = Calibration::measured(&bare, WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let costs = Calibration::measured(&bare, &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
         let derived = Calibration::derive(&bare.machine).unwrap();
         assert_eq!(costs.cpu.kernels, derived.cpu.kernels);
         assert_eq!(costs.disk, derived.disk);

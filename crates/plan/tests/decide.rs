@@ -56,6 +56,7 @@ impl World {
             gpus: &self.gpus,
             cores: &cores,
             tuned: self.tuned.as_ref(),
+            layouts: &[],
         };
         decide(&facts, asked)
     }
@@ -292,7 +293,7 @@ fn same(read: &Decision, written: &Decision) {
 fn foreign_and_changed_text_is_refused() {
     let text = World::new(CPU_ONLY, QWEN3).within(5.0).unwrap().to_json().unwrap();
     let cases = [
-        (text.replace("\"motley_plan\": 2", "\"motley_plan\": 1"), "plan version 1"),
+        (text.replace("\"motley_plan\": 3", "\"motley_plan\": 1"), "plan version 1"),
         (text.replace("\"chunk_tokens\": 512", "\"chunk_tokens\": 0"), "field `chunk_tokens`"),
         (text.replace("\"room_bytes\": 5", "\"room_bytes\": 1"), "field `room_bytes`"),
         (text.replace("\"blend\"", "\"arc\""), "not a plan: unknown cache policy `arc`"),

@@ -210,6 +210,7 @@ mod tests {
             threads: 2,
             memory_bytes: None,
             shared: None,
+            layouts: Vec::new(),
             streaming: Some(StreamingRecord {
                 policy: "lru".into(),
                 prefetch: "none".into(),

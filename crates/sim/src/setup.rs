@@ -170,6 +170,7 @@ pub fn decision(machine: &Machine, model: &ModelShape) -> Result<Decision, Decid
         gpus: &gpus,
         cores: &MachineCores::described(machine),
         tuned: None,
+        layouts: &[],
     };
     decide(&facts, &Asked::default())
 }

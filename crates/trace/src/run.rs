@@ -24,6 +24,10 @@ pub struct RunRecord {
     pub threads: u32,
     /// Ceiling for memory, when one was set.
     pub memory_bytes: Option<u64>,
+    /// Layouts of routed experts in memory, with the number of tensors; empty where the file's
+    /// order was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layouts: Vec<(String, usize)>,
     /// Settings of streaming; `None` when llama.cpp held all experts.
     pub streaming: Option<StreamingRecord>,
     /// What devices computed of the experts; `None` when none did.
@@ -104,6 +108,16 @@ pub struct PhaseRecord {
     pub disk_bytes: u64,
     /// Time the disk was busy with them.
     pub disk_busy_s: f64,
+    /// Blocks computed expert by expert (W2), and what their time was spent on, as the mean over
+    /// threads: ggml's kernels, gathering and scattering rows, waiting for other threads.
+    #[serde(default)]
+    pub in_blocks: u64,
+    #[serde(default)]
+    pub kernels_s: f64,
+    #[serde(default)]
+    pub moving_s: f64,
+    #[serde(default)]
+    pub waiting_s: f64,
 }
 
 impl PhaseRecord {
@@ -153,12 +167,17 @@ impl PhaseRecord {
             guessed_loads: self.guessed_loads + other.guessed_loads,
             disk_bytes: self.disk_bytes + other.disk_bytes,
             disk_busy_s: self.disk_busy_s + other.disk_busy_s,
+            in_blocks: self.in_blocks + other.in_blocks,
+            kernels_s: self.kernels_s + other.kernels_s,
+            moving_s: self.moving_s + other.moving_s,
+            waiting_s: self.waiting_s + other.waiting_s,
         }
     }
 
     fn is_possible(&self) -> bool {
         let times = [self.time_s, self.blocks_s, self.compute_s, self.stall_s, self.disk_busy_s];
-        times.iter().all(|time| time.is_finite() && *time >= 0.0)
+        let parts = [self.kernels_s, self.moving_s, self.waiting_s];
+        times.iter().chain(&parts).all(|time| time.is_finite() && *time >= 0.0)
     }
 }
 
@@ -234,6 +253,7 @@ mod tests {
             threads: 2,
             memory_bytes: None,
             shared: None,
+            layouts: vec![("amx".into(), 3)],
             streaming: None,
             prefill: PhaseRecord::default(),
             decode,

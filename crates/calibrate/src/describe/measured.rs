@@ -101,7 +101,7 @@ fn shape(cost: &ExpertCost) -> ExpertShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_cost::calibration::{MeasuredPoint, WeightLayout};
+    use motley_cost::calibration::{KernelWay, MeasuredPoint, WeightLayout};
     use motley_ggml::{DeviceInfo, DeviceType};
     use std::path::Path;
 
@@ -110,6 +110,7 @@ mod tests {
             quantisation: "f16".into(),
             bits_per_weight: 16.0,
             layout: WeightLayout::Plain,
+            way: KernelWay::Whole,
             threads: 1,
             block_us: 7.0,
             launch_us: 0.0,

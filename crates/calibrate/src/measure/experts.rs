@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use motley_cost::calibration::{DeviceCost, ExpertCost, MeasuredPoint, WeightLayout};
+use motley_cost::calibration::{DeviceCost, ExpertCost, KernelWay, MeasuredPoint, WeightLayout};
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Fit};
 use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
-    BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions,
+    BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions, Way,
 };
 
 use super::clock::{Steps, undisturbed_us};
@@ -24,10 +24,21 @@ const OTHER_SHAPE: (u32, u32) = (4096, 1024);
 const EXPERTS: u32 = 8;
 /// With more tokens than this, one expert is a block long enough to measure.
 const FEW_TOKENS: u32 = 8;
+/// An expert's rows are one block, however many.
+const MOST_ROWS: u32 = 1 << 16;
 /// A run that would take longer than this, and than many slices, is left out.
 const LONG: Duration = Duration::from_millis(500);
 /// Most that starting a block can be of one expert's time; more is noise.
 const MOST_OF_ONE: f64 = 0.2;
+
+/// Layouts and ways, those that most runs use first. Not every type and CPU has all of them.
+const WAYS: [(Layout, KernelWay); 5] = [
+    (Layout::Amx, KernelWay::Blocks),
+    (Layout::Repacked, KernelWay::Whole),
+    (Layout::Repacked, KernelWay::Blocks),
+    (Layout::Plain, KernelWay::Whole),
+    (Layout::Plain, KernelWay::Blocks),
+];
 
 /// How thoroughly experts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +93,14 @@ pub(super) fn measure(
 ) -> Result<Vec<ExpertCost>, MeasureError> {
     let depth = subject.depth;
     let points = depth.points(counts.len());
-    let mut pace = Pace { until, all: 2 * subject.kinds.len() * points, done: 0 };
+    let mut pace = Pace { until, all: WAYS.len() * subject.kinds.len() * points, done: 0 };
     let mut costs = Vec::new();
     for &kind in subject.kinds {
-        for layout in [Layout::Rearranged, Layout::Plain] {
+        for (layout, way) in WAYS {
             if depth.in_time && !costs.is_empty() && pace.is_over() {
                 return Ok(costs);
             }
-            let bench = Bench { subject, kind, layout };
+            let bench = Bench { subject, kind, layout, way };
             match bench.run(counts, &mut pace, steps) {
                 Ok(found) => costs.extend(found),
                 // Not every type has a rearranged form on every CPU.
@@ -120,10 +131,10 @@ pub(super) fn measure_on(
             break;
         }
         steps.report(&format!("{} experts on {name}", kind.ty), pace.done, pace.all);
-        let bench = Bench { subject, kind, layout: Layout::Plain };
+        let bench = Bench { subject, kind, layout: Layout::Plain, way: KernelWay::Whole };
         match ExpertStack::on_device(device, bench.stack_spec(kind.shape)) {
             Ok(stack) => {
-                let block_us = block_us(&stack, &mut pace)?;
+                let block_us = bench.block_us(&stack, &mut pace)?;
                 let measured = bench.curve(&stack, block_us, &mut pace)?;
                 experts.push(bench.cost(1, block_us, measured, &bench.shape(kind.shape))?);
             }
@@ -176,6 +187,7 @@ struct Bench<'a> {
     subject: &'a Subject<'a>,
     kind: ExpertKind,
     layout: Layout,
+    way: KernelWay,
 }
 
 impl Bench<'_> {
@@ -195,7 +207,7 @@ impl Bench<'_> {
                 pace.done,
                 pace.all,
             );
-            let block_us = block_us(&stack, pace)?;
+            let block_us = self.block_us(&stack, pace)?;
             let measured = self.curve(&stack, block_us, pace)?;
             costs.push(self.cost(threads, block_us, measured, &shape)?);
         }
@@ -239,8 +251,10 @@ impl Bench<'_> {
             bits_per_weight: self.kind.ty.bits_per_weight(),
             layout: match self.layout {
                 Layout::Plain => WeightLayout::Plain,
-                Layout::Rearranged => WeightLayout::Rearranged,
+                Layout::Repacked => WeightLayout::Repacked,
+                Layout::Amx => WeightLayout::Amx,
             },
+            way: self.way,
             threads,
             block_us,
             launch_us,
@@ -268,7 +282,7 @@ impl Bench<'_> {
         for (index, &tokens) in depth.tokens.iter().enumerate() {
             let slice = pace.slice();
             let experts = experts_for(tokens);
-            let us = run_us(stack, (experts, tokens), slice)?;
+            let us = self.run_us(stack, (experts, tokens), slice)?;
             let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
             measured.push(MeasuredPoint { tokens, took_us });
             let Some(&next) = depth.tokens.get(index + 1) else { break };
@@ -291,13 +305,53 @@ impl Bench<'_> {
         for tokens in OTHER_TOKENS {
             let experts = f64::from(experts_for(tokens));
             let block = (experts_for(tokens), tokens);
-            let took_us = run_us(&stack, block, pace.slice())?;
+            let took_us = self.run_us(&stack, block, pace.slice())?;
             let error = |one: f64| (cost.block_us + experts * one - took_us).abs() / took_us;
             of_fit += error(cost.compute(&shape).us(tokens));
             of_points += error(cost.points_us(&shape, tokens));
         }
         let count = OTHER_TOKENS.len() as f64;
         Ok((of_fit / count, of_points / count))
+    }
+
+    /// Fixed cost of one block: what eight experts in one block save over one alone.
+    /// `T(1) = block + t`, `T(8) = block + 8 t`. A difference of two times, so noise is bounded.
+    fn block_us(&self, stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
+        let slice = pace.slice();
+        let one = self.run_us(stack, (1, 1), slice / 2)?;
+        let many = self.run_us(stack, (EXPERTS, 1), slice / 2)?;
+        let experts = f64::from(EXPERTS);
+        Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
+    }
+
+    /// Time of an undisturbed block of (experts, tokens each) over always other experts of the stack.
+    fn run_us(
+        &self,
+        stack: &ExpertStack,
+        (experts, tokens): (u32, u32),
+        slice: Duration,
+    ) -> Result<f64, MeasureError> {
+        let block = std::cell::RefCell::new(stack.block(experts, tokens, self.ggml_way())?);
+        let mut first = 0;
+        if tokens <= FEW_TOKENS {
+            // Wakes the threads; a long run hides that.
+            block.borrow_mut().choose(first);
+            block.borrow_mut().run();
+        }
+        let choose = || {
+            first += experts;
+            block.borrow_mut().choose(first);
+        };
+        Ok(undisturbed_us(slice, choose, || {
+            block.borrow_mut().run();
+        }))
+    }
+
+    fn ggml_way(&self) -> Way {
+        match self.way {
+            KernelWay::Whole => Way::Whole,
+            KernelWay::Blocks => Way::Blocks { rows_most: MOST_ROWS },
+        }
     }
 }
 
@@ -313,40 +367,8 @@ fn pool(threads: u32) -> Result<Arc<Threadpool>, MeasureError> {
         .ok_or(MeasureError::Threads { threads })
 }
 
-/// Fixed cost of one block: what eight experts in one block save over one alone.
-/// `T(1) = block + t`, `T(8) = block + 8 t`. A difference of two times, so noise is bounded.
-fn block_us(stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
-    let slice = pace.slice();
-    let one = run_us(stack, (1, 1), slice / 2)?;
-    let many = run_us(stack, (EXPERTS, 1), slice / 2)?;
-    let experts = f64::from(EXPERTS);
-    Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
-}
-
 fn experts_for(tokens: u32) -> u32 {
     if tokens <= FEW_TOKENS { EXPERTS } else { 1 }
-}
-
-/// Time of an undisturbed block of (experts, tokens each) over always other experts of the stack.
-fn run_us(
-    stack: &ExpertStack,
-    (experts, tokens): (u32, u32),
-    slice: Duration,
-) -> Result<f64, MeasureError> {
-    let block = std::cell::RefCell::new(stack.block(experts, tokens)?);
-    let mut first = 0;
-    if tokens <= FEW_TOKENS {
-        // Wakes the threads; a long run hides that.
-        block.borrow_mut().choose(first);
-        block.borrow_mut().run();
-    }
-    let choose = || {
-        first += experts;
-        block.borrow_mut().choose(first);
-    };
-    Ok(undisturbed_us(slice, choose, || {
-        block.borrow_mut().run();
-    }))
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ pub(crate) struct Bench {
     /// Decoded tokens per run
     #[arg(long, default_value_t = 64, value_name = "TOKENS")]
     pub(crate) decode: usize,
+    /// Streams decoded together, beside one alone; 0 for none
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub(crate) streams: u32,
     /// Measurements inside one run; the best counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) repeat: u32,

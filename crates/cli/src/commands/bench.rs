@@ -6,7 +6,7 @@
 
 use crate::args::{Bench, Global};
 use crate::commands::neighbours;
-use crate::commands::worker::{Job, Outcome};
+use crate::commands::worker::{Job, Outcome, streams_shape};
 use crate::known::Known;
 use crate::load::decision;
 use crate::npu;
@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use motley_cost::statistics::quartiles;
 use motley_engine::{Runtime, Seam, load};
 use motley_plan::{Decision, Outputs};
+use motley_trace::{PhaseRecord, RunRecord};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -39,14 +40,16 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     }
     let job = job(global, bench)?;
     let load_before = load_average();
-    let mut pairs = Vec::new();
+    let (mut pairs, mut experts) = (Vec::new(), Vec::new());
     let bar = progress(global.json, bench.pairs);
     for index in 0..bench.pairs {
-        pairs.push(pair(&job, index % 2 == 1)?);
+        let (pair, record) = pair(&job, index % 2 == 1)?;
+        pairs.push(pair);
+        experts = record.as_ref().map_or(experts, ways);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = BenchReport::new(bench, &job, pairs, load_before, load_average());
+    let report = BenchReport::new(bench, &job, pairs, (load_before, load_average()), experts);
     if global.json {
         print_json(&serde_json::to_string_pretty(&report)?)?;
     } else {
@@ -62,12 +65,14 @@ struct Pair {
     motley_prefill: f64,
     bare_decode: f64,
     motley_decode: f64,
+    bare_streams: f64,
+    motley_streams: f64,
     /// Whether both decoded the same tokens.
     same_tokens: bool,
     delegated: u64,
 }
 
-fn pair(job: &Job, motley_first: bool) -> Result<Pair> {
+fn pair(job: &Job, motley_first: bool) -> Result<(Pair, Option<RunRecord>)> {
     let bare = Job { bare: true, ..job.clone() };
     let (bare, motley) = if motley_first {
         let motley = child(job)?;
@@ -75,14 +80,33 @@ fn pair(job: &Job, motley_first: bool) -> Result<Pair> {
     } else {
         (child(&bare)?, child(job)?)
     };
-    Ok(Pair {
+    let pair = Pair {
         bare_prefill: rate(job.prefill, &bare.prefill_s),
         motley_prefill: rate(job.prefill, &motley.prefill_s),
         bare_decode: rate(job.decode, &bare.decode_s),
         motley_decode: rate(job.decode, &motley.decode_s),
+        bare_streams: rate(streams_tokens(job.streams), &bare.streams_s),
+        motley_streams: rate(streams_tokens(job.streams), &motley.streams_s),
         same_tokens: bare.tokens == motley.tokens,
         delegated: motley.delegated,
-    })
+    };
+    Ok((pair, motley.record))
+}
+
+/// How experts were computed, phase by phase.
+fn ways(record: &RunRecord) -> Vec<String> {
+    let layouts: Vec<_> = record.layouts.iter().map(|(layout, _)| layout.as_str()).collect();
+    let layout = if layouts.is_empty() { "plain".into() } else { layouts.join(" and ") };
+    let of = |name: &str, phase: &PhaseRecord| {
+        let way = match (phase.blocks, phase.in_blocks) {
+            (0, _) => "left to llama.cpp",
+            (_, 0) => "whole (MUL_MAT_ID)",
+            (all, some) if some < all => "blocks of one expert where they have rows enough",
+            _ => "blocks of one expert",
+        };
+        format!("{name}: {layout} layout, {way}")
+    };
+    vec![of("prefill", &record.prefill), of("decode", &record.decode)]
 }
 
 pub(crate) fn child(job: &Job) -> Result<Outcome> {
@@ -118,8 +142,14 @@ fn job(global: &Global, bench: &Bench) -> Result<Job> {
         prefill: bench.prefill,
         decode: bench.decode,
         repeat: bench.repeat,
+        streams: bench.streams,
         ..Job::default()
     })
+}
+
+/// Tokens that streams decode together.
+fn streams_tokens(streams: u32) -> usize {
+    (streams * streams_shape(streams).steps) as usize
 }
 
 /// Tokens per second of the fastest repetition: the one least disturbed.
@@ -182,6 +212,8 @@ struct BenchReport {
     devices: String,
     memory_bytes: Option<u64>,
     repack: bool,
+    /// How the CPU computed the experts of each phase, in words.
+    experts: Vec<String>,
     phases: Vec<Phase>,
     pairs: Vec<Pair>,
     same_tokens: bool,
@@ -195,21 +227,27 @@ impl BenchReport {
         bench: &Bench,
         job: &Job,
         pairs: Vec<Pair>,
-        before: Option<f64>,
-        after: Option<f64>,
+        (before, after): (Option<f64>, Option<f64>),
+        experts: Vec<String>,
     ) -> Self {
         let prefill: fn(&Pair) -> (f64, f64) = |p| (p.bare_prefill, p.motley_prefill);
         let decode: fn(&Pair) -> (f64, f64) = |p| (p.bare_decode, p.motley_decode);
+        let streams: fn(&Pair) -> (f64, f64) = |p| (p.bare_streams, p.motley_streams);
+        let mut phases = vec![
+            Phase::new("prefill", bench.prefill, &pairs, prefill),
+            Phase::new("decode", bench.decode, &pairs, decode),
+        ];
+        if bench.streams > 0 {
+            phases.push(Phase::new("streams", bench.streams as usize, &pairs, streams));
+        }
         Self {
             model: bench.model.display().to_string(),
             loading: decided(job, |decision| decision.why.loading.clone()),
             devices: decided(job, |decision| decision.why.devices.clone()),
             memory_bytes: job.decision.as_ref().and_then(|decision| decision.memory_bytes),
             repack: job.decision.as_ref().is_some_and(|decision| !decision.exact),
-            phases: vec![
-                Phase::new("prefill", bench.prefill, &pairs, prefill),
-                Phase::new("decode", bench.decode, &pairs, decode),
-            ],
+            experts,
+            phases,
             same_tokens: pairs.iter().all(|pair| pair.same_tokens),
             delegated: pairs.iter().map(|pair| pair.delegated).sum(),
             pairs,
@@ -238,9 +276,10 @@ fn render(report: &BenchReport) -> String {
     }
     let load = |value: Option<f64>| value.map_or("unknown".into(), |load| format!("{load:.2}"));
     format!(
-        "{}: {}\n{table}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
+        "{}: {}\n{table}\n{}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
         report.model,
         report.loading,
+        report.experts.join("; "),
         report.pairs.len(),
         if report.same_tokens { "yes" } else { "no" },
         report.delegated,

@@ -5,11 +5,12 @@
 use crate::terminal::print_json;
 use anyhow::{Context, Result, ensure};
 use motley_engine::process_memory::{self, ProcessMemory};
+use motley_engine::streams::{StreamsShape, decode_streams};
 use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime, Seam, Session,
     SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
-use motley_plan::Decision;
+use motley_plan::{Decision, ExpertKernels};
 use motley_trace::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -32,6 +33,10 @@ pub(crate) struct Job {
     pub(crate) on_demand: bool,
     #[serde(default)]
     pub(crate) repack: bool,
+    /// How the CPU computes experts; by default as the engine does when `repack` is set, else as
+    /// the bare engine does.
+    #[serde(default)]
+    pub(crate) kernels: Option<ExpertKernels>,
     #[serde(default)]
     pub(crate) threads: Option<u32>,
     #[serde(default)]
@@ -63,6 +68,9 @@ pub(crate) struct Job {
     pub(crate) decode: usize,
     /// How often prompt and decode are run; each is timed.
     pub(crate) repeat: u32,
+    /// Streams decoded together after that, a few tokens each; 0 for none.
+    #[serde(default)]
+    pub(crate) streams: u32,
     /// Go on repeating for so long.
     #[serde(default)]
     pub(crate) seconds: f64,
@@ -87,6 +95,9 @@ pub(crate) struct Outcome {
     pub(crate) load_s: f64,
     pub(crate) prefill_s: Vec<f64>,
     pub(crate) decode_s: Vec<f64>,
+    /// The same of all streams together.
+    #[serde(default)]
+    pub(crate) streams_s: Vec<f64>,
     /// Tokens decoded in the last repetition.
     pub(crate) tokens: Vec<i32>,
     pub(crate) blocks: u64,
@@ -146,6 +157,7 @@ fn work(job: &Job) -> Result<Outcome> {
         load_s,
         prefill_s: Vec::new(),
         decode_s: Vec::new(),
+        streams_s: Vec::new(),
         tokens: Vec::new(),
         blocks: 0,
         delegated: 0,
@@ -166,6 +178,10 @@ fn work(job: &Job) -> Result<Outcome> {
         ensure!(*expected == outcome.tokens, "repetition {done} gave other tokens than the first");
         done += 1;
     }
+    for _ in 0..if job.streams > 0 { job.repeat } else { 0 } {
+        let shape = streams_shape(job.streams);
+        outcome.streams_s.push(decode_streams(&engine, shape)?.as_secs_f64());
+    }
     let seam = session.stats().seam;
     (outcome.blocks, outcome.delegated) = (seam.blocks, seam.delegated);
     outcome.record = Some(engine.record(&session));
@@ -177,6 +193,11 @@ fn work(job: &Job) -> Result<Outcome> {
     });
     outcome.routing = by_layer(&seen.lock().expect("the watcher does not panic"), prompt.len());
     Ok(outcome)
+}
+
+/// What is decoded when there are several streams.
+pub(crate) fn streams_shape(streams: u32) -> StreamsShape {
+    StreamsShape { streams, prompt_tokens: 32, steps: 32 }
 }
 
 fn measure(job: &Job, prompt: &[i32], session: &mut Session, outcome: &mut Outcome) -> Result<()> {
@@ -230,11 +251,13 @@ fn engine_options(job: &Job, runtime: &Runtime) -> Result<EngineOptions> {
         return Ok(same_threads(if job.bare { bare(options) } else { options }));
     }
     let every = EngineOptions::default();
+    let default_kernels = if job.repack { every.kernels } else { ExpertKernels::exact() };
     let threads = job.threads.map(|threads| ThreadSets::both(ThreadSet::anywhere(threads)));
     Ok(same_threads(EngineOptions {
         loading: if job.on_demand { Loading::OnDemand } else { Loading::Mapped },
         repack: job.repack,
-        threads: threads.unwrap_or(every.threads.clone()),
+        kernels: job.kernels.clone().unwrap_or(default_kernels),
+        threads: threads.unwrap_or(every.threads),
         memory_bytes: job.memory,
         streaming: streaming_options(job)?,
         ..every

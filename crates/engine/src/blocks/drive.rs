@@ -17,7 +17,12 @@ use crate::blocks::step::CurrentStep;
 use crate::blocks::timeline::Timeline;
 use crate::clock::now;
 use motley_cost::Nanos;
-use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_ggml::{
+    BlockError, BlockExecutor, Claims, ComputeOutcome, CpuUnit, ExpertBlock, Model, SubsetError,
+    Way,
+};
+use motley_model::ModelSpec;
+use motley_plan::ExpertKernels;
 use motley_sched::prefetch::Prediction;
 use motley_sched::{Action, Purpose, Routing, Scheduler, SchedulerSetup, Unit};
 use motley_store::{FilledExpert, Priority};
@@ -35,6 +40,8 @@ pub(crate) struct Drive {
     routed: RoutedBlock,
     figures: Arc<SharedFigures>,
     step: Arc<CurrentStep>,
+    /// How the CPU computes experts.
+    kernels: ExpertKernels,
 }
 
 /// A scheduler and the hands it moves.
@@ -63,6 +70,8 @@ pub(crate) struct Streaming {
     pub(crate) timeline: Option<Arc<Timeline>>,
     /// What the batch under way is.
     pub(crate) step: Arc<CurrentStep>,
+    /// How the CPU computes what is ready.
+    pub(crate) kernels: ExpertKernels,
 }
 
 /// Buffers kept between blocks: a decode step allocates next to nothing.
@@ -79,7 +88,28 @@ impl Drive {
         figures: Arc<SharedFigures>,
     ) -> Self {
         let step = Arc::default();
-        Self { streaming, helper: None, watcher, routed: RoutedBlock::default(), figures, step }
+        let (routed, kernels) = (RoutedBlock::default(), ExpertKernels::exact());
+        Self { streaming, helper: None, watcher, routed, figures, step, kernels }
+    }
+
+    /// The CPU computes experts in this way; as the bare engine does otherwise.
+    pub(crate) fn with_kernels(mut self, kernels: ExpertKernels) -> Self {
+        if let Some(streaming) = &mut self.streaming {
+            streaming.kernels = kernels.clone();
+        }
+        Self { kernels, ..self }
+    }
+
+    /// Which blocks of a context of `model` come here: all when somebody watches or shares them or
+    /// they are streamed; else those that are computed faster than llama.cpp would, and those it
+    /// cannot compute.
+    pub(crate) fn claims(&self, spec: &ModelSpec, model: &Model) -> Claims {
+        if self.streaming.is_some() || self.helper.is_some() || self.watcher.is_some() {
+            return Claims::all();
+        }
+        let from_tokens = self.kernels.from_tokens(spec.experts, spec.used);
+        let from = |layer: usize| if model.is_apart(layer as u32) { 1 } else { from_tokens };
+        Claims::from_tokens((0..spec.layers.len()).map(from))
     }
 
     /// The phase of batches comes through `step`.
@@ -126,6 +156,7 @@ impl BlockExecutor for Drive {
         let after = streaming.figures();
         let before = std::mem::replace(&mut streaming.counted, after);
         let added = added(streaming.times, &before, &after, block.output_rows() as u64);
+        let added = added.plus(&work_of(cpu));
         self.figures.add(self.step.phase(), &added, Some(after));
         outcome.map_err(|reason| BlockError { layer: block.layer(), reason })
     }
@@ -142,21 +173,51 @@ impl Drive {
         let helped = self
             .helper
             .as_mut()
-            .map(|helper| helper.run(self.step.phase(), block, cpu))
+            .map(|helper| helper.run(self.step.phase(), block, cpu, &self.kernels))
             .transpose();
         let helped =
             helped.map_err(|reason| BlockError { layer: block.layer(), reason })?.flatten();
-        let outcome = helped.unwrap_or_else(|| cpu.compute(block));
+        let outcome = match helped {
+            Some(outcome) => outcome,
+            None => {
+                let layer = block.layer();
+                let failed = |error: SubsetError| BlockError { layer, reason: error.to_string() };
+                let (tokens, slots) = (block.tokens(), block.slots());
+                let from = self.kernels.from_tokens(block.experts() as u32, slots as u32);
+                let way = way_of(&self.kernels, tokens >= from as usize);
+                cpu.compute(block, way).map_err(failed)?
+            }
+        };
         let took = begun.elapsed().as_secs_f64();
         let added = PhaseRecord {
             blocks: 1,
             blocks_s: took,
             compute_s: took,
             expert_tokens: block.output_rows() as u64,
-            ..PhaseRecord::default()
+            ..work_of(cpu)
         };
         self.figures.add(self.step.phase(), &added, None);
         Ok(outcome)
+    }
+}
+
+/// What threads did in blocks of one expert since the last call.
+fn work_of(cpu: &mut CpuUnit) -> PhaseRecord {
+    let work = cpu.take_work();
+    PhaseRecord {
+        in_blocks: u64::from(work.blocks > 0),
+        kernels_s: work.kernels.as_secs_f64(),
+        moving_s: work.moving.as_secs_f64(),
+        waiting_s: work.waiting.as_secs_f64(),
+        ..PhaseRecord::default()
+    }
+}
+
+/// What the rules said, in ggml's words.
+pub(crate) fn way_of(kernels: &ExpertKernels, in_blocks: bool) -> Way {
+    match in_blocks {
+        true => Way::Blocks { rows_most: kernels.rows_most },
+        false => Way::Whole,
     }
 }
 
@@ -294,7 +355,11 @@ impl Streaming {
             self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
         let begun = now();
         let since = self.timeline.as_ref().map(|timeline| timeline.now());
-        let outcome = cpu.compute_with(block, &ready).map_err(|error| error.to_string());
+        let of =
+            |(expert, _): &(u32, &FilledExpert)| self.scratch.loads.of(*expert as u16) as usize;
+        let rows: usize = ready.iter().map(of).sum();
+        let way = way_of(&self.kernels, self.kernels.in_blocks(rows, ready.len()));
+        let outcome = cpu.compute_with(block, &ready, way).map_err(|error| error.to_string());
         self.times.compute += begun.elapsed();
         if let (Some(timeline), Some(since)) = (&self.timeline, since) {
             let layer = block.layer() as u16;

@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use crate::{Engine, EngineOptions, Runtime, Seam, ThreadSet, ThreadSets};
     use motley_ggml::{
-        Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions,
-        PoolChoice,
+        Batch, BatchToken, BlockError, BlockExecutor, Claims, ComputeOutcome, Context,
+        ContextOptions, PoolChoice, Way,
     };
     use motley_testkit::synth::Arch;
     use std::sync::{Arc, Mutex};
@@ -242,7 +242,7 @@ mod tests {
                 rows.0 += 1;
                 rows.1 += u32::from(chosen == routed);
             }
-            Ok(cpu.compute(block))
+            Ok(cpu.compute(block, Way::Whole).expect("a whole block"))
         }
     }
 
@@ -266,7 +266,8 @@ mod tests {
             precise_attention: false,
         };
         let (model, pools) = engine.parts();
-        let mut context = Context::new(model, &shape, pools, Box::new(compare)).expect("room");
+        let mut context =
+            Context::new(model, &shape, pools, (Box::new(compare), Claims::all())).expect("room");
         let mut batch = Batch::with_capacity(64);
         for position in 0..64 {
             let token = position * 97;

@@ -11,6 +11,7 @@ use crate::blocks::pressure::PressureWatch;
 use crate::clock::now;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_model::{ModelSpec, OpenedFile, Sizes};
+use motley_plan::ExpertKernels;
 use motley_sched::{Costs, SchedulerSetup};
 use motley_trace::{TraceHeader, record::FORMAT_VERSION};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub(crate) fn streaming(
         scratch: Scratch::default(),
         timeline: None,
         step: Arc::default(),
+        kernels: ExpertKernels::exact(),
     })
 }
 

@@ -25,6 +25,7 @@ macro_rules! functions {
         $(
             $(#[$doc])*
             #[inline]
+            #[allow(clippy::too_many_arguments, reason = "as many as ggml's")]
             pub(crate) unsafe fn $name($($argument: $ty),*) $(-> $result)? {
                 // SAFETY: ggml's own conditions, by the caller.
                 unsafe { (FUNCTIONS.$name)($($argument),*) }
@@ -95,6 +96,7 @@ functions! {
         tensor: *const ggml_tensor,
     ) -> usize;
     fn ggml_backend_buft_get_max_size(buffer_type: ggml_backend_buffer_type_t) -> usize;
+    fn ggml_backend_buft_name(buffer_type: ggml_backend_buffer_type_t) -> *const c_char;
     fn ggml_backend_buft_is_host(buffer_type: ggml_backend_buffer_type_t) -> bool;
     /// Allocates ggml's own `ggml_backend_buffer` around `context`; freed by
     /// [`ggml_backend_buffer_free`], which calls `interface.free_buffer` first.
@@ -105,6 +107,7 @@ functions! {
         bytes: usize,
     ) -> ggml_backend_buffer_t;
     fn ggml_backend_buffer_free(buffer: ggml_backend_buffer_t);
+    fn ggml_backend_buffer_set_usage(buffer: ggml_backend_buffer_t, usage: ggml_backend_buffer_usage);
     fn ggml_backend_buffer_clear(buffer: ggml_backend_buffer_t, value: u8);
     fn ggml_backend_buffer_get_base(buffer: ggml_backend_buffer_t) -> *mut c_void;
     fn ggml_backend_buffer_get_size(buffer: ggml_backend_buffer_t) -> usize;
@@ -160,6 +163,25 @@ functions! {
         experts: *mut ggml_tensor,
         rows: *mut ggml_tensor,
         ids: *mut ggml_tensor,
+    ) -> *mut ggml_tensor;
+    fn ggml_mul_mat(
+        context: *mut ggml_context,
+        weight: *mut ggml_tensor,
+        rows: *mut ggml_tensor,
+    ) -> *mut ggml_tensor;
+    /// A node that calls `function` on every thread that computes the graph.
+    fn ggml_custom_4d(
+        context: *mut ggml_context,
+        ty: ggml_type,
+        ne0: i64,
+        ne1: i64,
+        ne2: i64,
+        ne3: i64,
+        arguments: *mut *mut ggml_tensor,
+        argument_count: c_int,
+        function: ggml_custom_op_t,
+        tasks: c_int,
+        user: *mut c_void,
     ) -> *mut ggml_tensor;
     fn ggml_op_desc(operation: *const ggml_tensor) -> *const c_char;
     fn ggml_get_glu_op(operation: *const ggml_tensor) -> ggml_glu_op;

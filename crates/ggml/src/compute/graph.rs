@@ -10,20 +10,26 @@ pub(crate) const MAX_NODES: usize = 48;
 pub(crate) struct Graph {
     context: NonNull<api::ggml_context>,
     raw: *mut api::ggml_cgraph,
+    room: usize,
 }
 
 impl Graph {
     pub(crate) fn new() -> Self {
+        Self::with_room(MAX_NODES)
+    }
+
+    /// For several blocks of up to `room` nodes together.
+    pub(crate) fn with_room(room: usize) -> Self {
         // SAFETY: ggml allocates the context's own memory, large enough for the graph.
         unsafe {
             let params = api::ggml_init_params {
-                mem_size: api::ggml_graph_overhead_custom(MAX_NODES, false),
+                mem_size: api::ggml_graph_overhead_custom(room, false),
                 mem_buffer: null_mut(),
                 no_alloc: true,
             };
             let context = NonNull::new(api::ggml_init(params)).expect("ggml allocates or aborts");
-            let raw = api::ggml_new_graph_custom(context.as_ptr(), MAX_NODES, false);
-            Self { context, raw }
+            let raw = api::ggml_new_graph_custom(context.as_ptr(), room, false);
+            Self { context, raw, room }
         }
     }
 
@@ -39,6 +45,26 @@ impl Graph {
             }
         }
         last
+    }
+
+    /// Nodes it has room for.
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Holds these nodes in their order.
+    ///
+    /// # Panics
+    /// When there are more than it has room for.
+    pub(crate) fn refill_with(&mut self, nodes: impl Iterator<Item = *mut api::ggml_tensor>) {
+        // SAFETY: the graph is ours and its room is checked; it only keeps the addresses.
+        unsafe {
+            api::ggml_graph_clear(self.raw);
+            for (index, node) in nodes.enumerate() {
+                assert!(index < self.room, "a graph of {} nodes", self.room);
+                api::ggml_graph_add_node(self.raw, node);
+            }
+        }
     }
 
     /// Holds what `output` is computed from, with the use counts by which GPU backends

@@ -6,6 +6,7 @@
 //! * `unit`: the CPU as a unit; `outcome`: how a computation ended.
 //! * `subset`: a block computed from arena slots, whole or in parts; `clone` copies its
 //!   operations for packed rows, `packed` runs them here.
+//! * `blocks`: a block computed expert by expert.
 //! * `project`: a small matrix times the hidden rows, for router scores.
 //! * `between`: a block's formula, for units that are not ggml; `dequant`: its weights.
 //! * `stream`: ggml's backends, `graph` and `tensors`: its graphs, tensors and memory, as
@@ -15,6 +16,7 @@
 //! * `devices`: everything ggml can compute on.
 
 pub(crate) mod between;
+pub(crate) mod blocks;
 pub(crate) mod clone;
 pub mod cpu;
 pub(crate) mod dequant;
@@ -31,6 +33,7 @@ pub(crate) mod threadpool;
 pub(crate) mod unit;
 
 pub use between::{Formula, Gated, NoFormula};
+pub use blocks::{BlockWork, Way};
 pub use clone::CloneError;
 pub use dequant::{DequantError, dequantise};
 pub use devices::{DeviceInfo, DeviceType, devices};

@@ -21,7 +21,9 @@ pub(crate) struct CpuClones {
 /// One aligned line of scratch.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Line(#[allow(dead_code, reason = "read and written by ggml")] [u8; ALIGNMENT_BYTES]);
+pub(super) struct Line(
+    #[allow(dead_code, reason = "read and written by ggml")] [u8; ALIGNMENT_BYTES],
+);
 
 /// Clones ready to run; rows go in, rows come out.
 pub(crate) struct Packed<'c> {
@@ -49,33 +51,12 @@ impl CpuClones {
         let ids = |node| block.matmul_index(node).map_or(expert_ids, |index| slot_ids[index]);
         let stands = Stands { tensors: &tensors, ids: &ids, outside: true };
         self.clones.build(block, shape, &stands)?;
-        self.place_data();
+        place_data(self.clones.tensors_mut(), &mut self.data);
         let graph = self.graph.get_or_insert_with(Graph::new);
         let tensors = self.clones.tensors_mut();
         let output = graph.refill(tensors);
         let input = tensors.as_mut_ptr();
         Ok(Packed { graph: graph.raw(), input, output, scratch: std::marker::PhantomData })
-    }
-
-    /// Gives every tensor that is not a view its own aligned piece of scratch.
-    fn place_data(&mut self) {
-        let lines = |tensor: &api::ggml_tensor| packed_bytes(tensor).div_ceil(ALIGNMENT_BYTES);
-        let tensors = self.clones.tensors_mut();
-        let owners = tensors.iter().filter(|tensor| tensor.view_src.is_null());
-        let total: usize = owners.map(lines).sum();
-        if self.data.len() < total {
-            self.data.resize(total, Line([0; ALIGNMENT_BYTES]));
-        }
-        let mut next = 0;
-        for tensor in tensors {
-            if tensor.view_src.is_null() {
-                tensor.data = self.data[next..].as_mut_ptr().cast();
-                next += lines(tensor);
-            } else {
-                // SAFETY: the parent is an earlier clone, placed already.
-                tensor.data = unsafe { (*tensor.view_src).data.byte_add(tensor.view_offs) };
-            }
-        }
     }
 }
 
@@ -106,5 +87,25 @@ unsafe fn row_mut<'t>(tensor: *mut api::ggml_tensor, row: usize) -> &'t mut [f32
         assert!(row < (*tensor).ne[2] as usize);
         let start = (*tensor).data.byte_add(row * (*tensor).nb[2]);
         std::slice::from_raw_parts_mut(start.cast(), (*tensor).ne[0] as usize)
+    }
+}
+
+/// Gives every tensor that is not a view its own aligned piece of scratch.
+pub(super) fn place_data(tensors: &mut [api::ggml_tensor], data: &mut Vec<Line>) {
+    let lines = |tensor: &api::ggml_tensor| packed_bytes(tensor).div_ceil(ALIGNMENT_BYTES);
+    let owners = tensors.iter().filter(|tensor| tensor.view_src.is_null());
+    let total: usize = owners.map(lines).sum();
+    if data.len() < total {
+        data.resize(total, Line([0; ALIGNMENT_BYTES]));
+    }
+    let mut next = 0;
+    for tensor in tensors {
+        if tensor.view_src.is_null() {
+            tensor.data = data[next..].as_mut_ptr().cast();
+            next += lines(tensor);
+        } else {
+            // SAFETY: the parent is an earlier clone, placed already.
+            tensor.data = unsafe { (*tensor.view_src).data.byte_add(tensor.view_offs) };
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::outcome::ComputeOutcome;
 use super::threadpool::CurrentPool;
 use crate::api;
 use std::ffi::{c_int, c_void};
-use std::ptr::{NonNull, null};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
 
 /// A ggml backend.
@@ -50,12 +50,35 @@ impl Drop for Stream {
 pub(crate) struct CpuStream {
     stream: Stream,
     pool: Arc<CurrentPool>,
+    threads: c_int,
+    abort: Abort,
+}
+
+/// Whoever may stop a computation.
+#[derive(Clone, Copy)]
+pub(crate) struct Abort {
+    callback: api::ggml_abort_callback,
+    data: *mut c_void,
+}
+
+// SAFETY: the callback reads a flag that outlives the context, from any thread.
+unsafe impl Send for Abort {}
+// SAFETY: as above.
+unsafe impl Sync for Abort {}
+
+impl Abort {
+    /// Whether the computation under way is to be stopped.
+    pub(crate) fn is_wanted(&self) -> bool {
+        // SAFETY: by whoever set it ([`CpuStream::set_abort`]).
+        self.callback.is_some_and(|callback| unsafe { callback(self.data) })
+    }
 }
 
 impl CpuStream {
     /// `None` when ggml gives no CPU backend.
     pub(crate) fn new(pool: Arc<CurrentPool>) -> Option<Self> {
-        Some(Self { stream: Stream::on_cpu()?, pool })
+        let abort = Abort { callback: None, data: null_mut() };
+        Some(Self { stream: Stream::on_cpu()?, pool, threads: 1, abort })
     }
 
     /// Computes a graph.
@@ -72,7 +95,24 @@ impl CpuStream {
         ComputeOutcome::of(status)
     }
 
+    /// Takes up the current pool now, while the one before is still live.
+    pub(crate) fn adopt_pool(&mut self) {
+        // SAFETY: the backend is ours; both pools are live.
+        unsafe { (cpu::procs().set_threadpool)(self.stream.raw(), self.pool.raw()) }
+    }
+
+    /// Threads of a graph, this one included.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.max(1) as usize
+    }
+
+    /// Who may stop a graph.
+    pub(crate) fn abort(&self) -> Abort {
+        self.abort
+    }
+
     pub(crate) fn set_threads(&mut self, threads: c_int) {
+        self.threads = threads;
         // SAFETY: the backend is the CPU's.
         unsafe { (cpu::procs().set_threads)(self.stream.raw(), threads) }
     }
@@ -86,6 +126,7 @@ impl CpuStream {
         callback: api::ggml_abort_callback,
         data: *mut c_void,
     ) {
+        self.abort = Abort { callback, data };
         // SAFETY: the backend is the CPU's; the rest by the caller.
         unsafe { (cpu::procs().set_abort)(self.stream.raw(), callback, data) }
     }

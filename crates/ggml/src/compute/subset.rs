@@ -37,6 +37,15 @@ pub enum SubsetError {
         /// Its number in the layer.
         expert: u32,
     },
+    /// The router chose an expert the layer does not have.
+    #[error("there is no expert {expert}")]
+    UnknownExpert {
+        /// Its number in the layer.
+        expert: u32,
+    },
+    /// ggml gives no backend for a thread.
+    #[error("no backend for one more thread")]
+    NoThreads,
     /// The operations between cannot be cloned.
     #[error(transparent)]
     Clone(#[from] CloneError),

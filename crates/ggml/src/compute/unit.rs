@@ -1,6 +1,7 @@
 //! The CPU as a unit that computes blocks: whole, some experts from slots, some rows, and a
 //! small matrix beside them. Which of these a block wants is the executor's business.
 
+use super::blocks::{BlockWork, Blocks, Way};
 use super::outcome::ComputeOutcome;
 use super::project::{ProjectError, Projection, Rows};
 use super::stream::CpuStream;
@@ -13,6 +14,7 @@ use motley_store::FilledExpert;
 pub struct CpuUnit {
     stream: CpuStream,
     subset: Subset,
+    blocks: Blocks,
     projection: Projection,
     /// Somebody wanted experts computed that nobody read.
     unread: bool,
@@ -20,17 +22,31 @@ pub struct CpuUnit {
 
 impl CpuUnit {
     pub(crate) fn new(stream: CpuStream) -> Self {
-        Self { stream, subset: Subset::default(), projection: Projection::default(), unread: false }
+        Self {
+            stream,
+            subset: Subset::default(),
+            blocks: Blocks::default(),
+            projection: Projection::default(),
+            unread: false,
+        }
     }
 
-    /// Computes every operation of `block` as llama.cpp built it. Fails, and with it the decode,
-    /// when the block's experts were left on disk.
-    pub fn compute(&mut self, block: &mut ExpertBlock<'_>) -> ComputeOutcome {
+    /// Computes every row of `block` with the weights it came with. Fails, and with it the decode,
+    /// when the block's experts were left on disk. Experts that are apart are computed in blocks,
+    /// whatever the way.
+    pub fn compute(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        way: Way,
+    ) -> Result<ComputeOutcome, SubsetError> {
         if self.refuses(block) {
-            return ComputeOutcome::Failed;
+            return Ok(ComputeOutcome::Failed);
         }
-        // SAFETY: the graph of a block is live for the block's life.
-        unsafe { self.stream.compute(block.graph()) }
+        if way == Way::Whole && !block.is_apart() {
+            // SAFETY: the graph of a block is live for the block's life.
+            return Ok(unsafe { self.stream.compute(block.graph()) });
+        }
+        self.blocks.run(&mut self.stream, block, way.rows_most())
     }
 
     /// Computes the rows of `block` that belong to `experts`; other rows are left
@@ -39,24 +55,39 @@ impl CpuUnit {
         &mut self,
         block: &mut ExpertBlock<'_>,
         experts: &[(u32, &FilledExpert)],
+        way: Way,
     ) -> Result<ComputeOutcome, SubsetError> {
-        self.subset.run_experts(&mut self.stream, block, experts)
+        match way {
+            Way::Whole => self.subset.run_experts(&mut self.stream, block, experts),
+            Way::Blocks { rows_most } => {
+                self.blocks.run_experts(&mut self.stream, block, experts, rows_most)
+            }
+        }
     }
 
     /// Computes these rows, (token, slot) each, with the weights the block came with;
-    /// other rows are left as they are. As [`CpuUnit::compute`] for experts left on disk.
+    /// other rows are left as they are. As [`CpuUnit::compute`] for experts left on disk or apart.
     pub fn compute_rows(
         &mut self,
         block: &mut ExpertBlock<'_>,
         rows: &[(usize, usize)],
+        way: Way,
     ) -> Result<ComputeOutcome, SubsetError> {
         if rows.len() == block.tokens() * block.slots() {
-            return Ok(self.compute(block));
+            return self.compute(block, way);
         }
         if self.refuses(block) {
             return Ok(ComputeOutcome::Failed);
         }
-        self.subset.run_rows(&mut self.stream, block, rows)
+        if way == Way::Whole && !block.is_apart() {
+            return self.subset.run_rows(&mut self.stream, block, rows);
+        }
+        self.blocks.run_rows(&mut self.stream, block, rows, way.rows_most())
+    }
+
+    /// What threads did in blocks of one expert since the last call.
+    pub fn take_work(&mut self) -> BlockWork {
+        self.blocks.take_work()
     }
 
     /// `matrix` times the hidden row of every token, into `out`: `[tokens][rows]`.

@@ -8,6 +8,7 @@ use super::model::Model;
 use super::shim::{self, Thrown};
 use crate::compute::threadpool::{Threadpool, occupy};
 use crate::seam::backend::{Binding, with_binding};
+use crate::seam::claim::{Claims, with_claims};
 use crate::seam::executor::{BlockError, BlockExecutor};
 use crate::seam::link::{BackendLink, SeamCounts};
 use llama_cpp_sys_2 as sys;
@@ -113,6 +114,7 @@ pub struct Context {
     raw: NonNull<sys::llama_context>,
     cancel: Arc<AtomicBool>,
     link: Arc<BackendLink>,
+    claims: Claims,
     pools: Pools,
     /// The pool llama.cpp computes on.
     attached: Option<PoolChoice>,
@@ -128,13 +130,13 @@ pub struct Context {
 unsafe impl Send for Context {}
 
 impl Context {
-    /// Makes a context whose expert blocks run on `executor` (unused when the
-    /// seam is absent or the model is dense).
+    /// Makes a context whose expert blocks run on `executor`, as far as `claims` go (unused when
+    /// the seam is absent or the model is dense).
     pub fn new(
         model: Arc<Model>,
         options: &ContextOptions,
         pools: Pools,
-        executor: Box<dyn BlockExecutor>,
+        (executor, claims): (Box<dyn BlockExecutor>, Claims),
     ) -> Result<Self, ContextError> {
         let cancel = Arc::new(AtomicBool::new(false));
         let link = Arc::new(BackendLink::default());
@@ -142,12 +144,13 @@ impl Context {
         log::take_errors();
         let binding = Binding { executor, link: Arc::clone(&link) };
         // SAFETY: the model is live; the cancel flag is kept alive by the context.
-        let raw = with_binding(binding, || unsafe { shim::init_from_model(model.raw(), &params) });
+        let make = || unsafe { shim::init_from_model(model.raw(), &params) };
+        let raw = with_claims(&claims, || with_binding(binding, make));
         let failed = |reason| ContextError { context_tokens: options.context_tokens, reason };
         let raw = raw.map_err(|thrown| failed(thrown.to_string()))?;
         let raw = NonNull::new(raw).ok_or_else(|| failed(log::take_errors()))?;
         let former = Vec::new();
-        Ok(Self { raw, cancel, link, pools, attached: None, former, thrown: None, model })
+        Ok(Self { raw, cancel, link, claims, pools, attached: None, former, thrown: None, model })
     }
 
     /// Computes `batch` on the chosen pool; its logits are then at [`Context::logits`].
@@ -165,7 +168,8 @@ impl Context {
         // Contexts that share a pool take turns.
         let _occupied = occupy(self.pools.both().into_iter().chain(&self.former));
         // SAFETY: the batch's arrays are live; the context is ours alone, and so are its pools.
-        let code = unsafe { shim::decode(self.raw.as_ptr(), batch.raw()) };
+        let run = || unsafe { shim::decode(self.raw.as_ptr(), batch.raw()) };
+        let code = with_claims(&self.claims, run);
         let error = self.link.take_error();
         // Before the outcome: a page that was missing ends in zeros and not in an error.
         self.check_files()?;

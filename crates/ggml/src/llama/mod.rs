@@ -3,7 +3,8 @@
 //!
 //! Modules, in reading order:
 //! * `runtime`: starting it, once per process; `log`: its log; `shim`: where its exceptions end.
-//! * `model`: loading; `weights`: from where; `vfile`: the virtual file it loads from.
+//! * `model`: loading; `weights`: from where; `vfile`: the virtual file it loads from;
+//!   `pages`: large pages for what it allocates.
 //! * `vocabulary`: its tokens, with `facts` of them; `tokenize`: text as tokens, within bounds;
 //!   `extent`: what of a text those bounds count.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
@@ -17,6 +18,7 @@ mod extent;
 mod facts;
 mod log;
 mod model;
+mod pages;
 mod runtime;
 mod sampler;
 mod shim;
@@ -33,4 +35,4 @@ pub use sampler::{Sampler, SamplerStage};
 pub use shim::Thrown;
 pub use tokenize::{Parsing, TokenizeError};
 pub use vfile::{ReadCounts, VirtualFile};
-pub use weights::{MappedWeights, Stays, Weights};
+pub use weights::{LaidOutSource, LaidOutWeights, MappedWeights, Stays, Weights};

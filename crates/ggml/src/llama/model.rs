@@ -3,10 +3,13 @@
 
 use super::facts::VocabularyFacts;
 use super::log;
+use super::pages::Anonymous;
 use super::shim::{self, Thrown};
 use super::vfile::{CStream, VirtualFile};
-use super::weights::Weights;
+use super::weights::{LaidOutSource, LaidOutWeights, Memories, Weights};
 use crate::gpu::device::GpuDevice;
+use crate::layout::Layout;
+use crate::layout::memory::{LaidOutMemory, LayoutError};
 use crate::seam::mapped::MappedMemory;
 use crate::seam::runtime::Runtime;
 use crate::seam::zeros::ZeroMemory;
@@ -63,6 +66,9 @@ pub enum LoadError {
     /// llama.cpp threw an exception.
     #[error(transparent)]
     Thrown(#[from] Thrown),
+    /// The experts could not be laid out.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The progress callback asked to stop.
     #[error("loading was cancelled")]
     Cancelled,
@@ -86,6 +92,8 @@ pub struct Model {
     raw: NonNull<sys::llama_model>,
     /// Where its weights lie, when they stay in their files.
     mapped: Option<MappedMemory>,
+    /// Where its experts lie, when they were laid out.
+    laid_out: Option<LaidOutMemory>,
     /// What its vocabulary is asked often.
     pub(super) facts: OnceLock<VocabularyFacts>,
 }
@@ -103,7 +111,14 @@ impl Model {
         options: &ModelOptions,
         progress: LoadProgress<'_>,
     ) -> Result<Self, LoadError> {
-        let mut state = ProgressState { progress, cancelled: false };
+        // llama.cpp's part of the progress, and the experts' after it.
+        let (weights, experts) = weights.without_experts();
+        let share = experts.as_ref().map_or(0.0, |experts| experts.share);
+        let mut dense = |done: f32| progress(done * (1.0 - share));
+        // The bare engine stays as it is.
+        let ours = !matches!(weights, Weights::Bare(_));
+        let before = ours.then(Anonymous::now);
+        let mut state = ProgressState { progress: &mut dense, cancelled: false, before };
         // SAFETY: the defaults are plain data; `state` outlives the load calls below.
         let mut params = unsafe { sys::llama_model_default_params() };
         params.n_gpu_layers = i32::try_from(options.gpu_layers).unwrap_or(i32::MAX);
@@ -116,19 +131,48 @@ impl Model {
         let parts = parts(&options.gpus);
         params.tensor_split = parts.as_ptr();
         let mapped = weights.mapped().ok_or(LoadError::Unwatched)?;
+        let mut laid_out = experts.as_ref().map(|_| LaidOutMemory::new());
         let zeros = weights.zeros();
         let experts_in_memory = options.gpu_layers > 0 && !options.gpu_experts;
-        let overrides = weights.overrides(mapped.as_ref(), zeros.as_ref(), experts_in_memory);
+        let memories = Memories {
+            mapped: mapped.as_ref(),
+            laid_out: laid_out.as_ref(),
+            zeros: zeros.as_ref(),
+        };
+        let overrides = weights.overrides(memories, experts_in_memory);
         let overrides = overrides.ok_or(LoadError::NoSeam)?;
         params.tensor_buft_overrides = overrides.as_ptr();
         let raw = load_raw(weights, params)?;
         mapped.iter().for_each(MappedMemory::loaded);
         zeros.iter().for_each(ZeroMemory::loaded);
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw, mapped, facts: OnceLock::new() }),
-            None if state.cancelled => Err(LoadError::Cancelled),
-            None => Err(LoadError::Engine(log::take_errors())),
+        let raw = match NonNull::new(raw) {
+            Some(raw) => raw,
+            None if state.cancelled => return Err(LoadError::Cancelled),
+            None => return Err(LoadError::Engine(log::take_errors())),
+        };
+        let mut rest = |done: f32| progress(1.0 - share + done * share);
+        let filled = laid_out.as_mut().zip(experts).map_or(Ok(()), |(memory, experts)| {
+            let LaidOutSource { choose, read, threads, .. } = experts;
+            memory.fill(&choose, &read, threads, &mut rest)
+        });
+        // Freed from here on, whatever happens.
+        let model = Self { raw, mapped, laid_out, facts: OnceLock::new() };
+        match filled {
+            Ok(()) => Ok(model),
+            Err(LayoutError::Cancelled) => Err(LoadError::Cancelled),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether experts of a layer are tensors of their own, which llama.cpp itself cannot compute.
+    pub fn is_apart(&self, layer: u32) -> bool {
+        self.laid_out.as_ref().is_some_and(|memory| memory.is_apart(layer))
+    }
+
+    /// Layouts of the routed experts' tensors, with the number of tensors; empty when llama.cpp
+    /// holds them.
+    pub fn layouts(&self) -> Vec<(Layout, usize)> {
+        self.laid_out.as_ref().map_or_else(Vec::new, LaidOutMemory::layouts)
     }
 
     /// The file that was written to or cut while weights are computed where they lie in it: what
@@ -185,9 +229,10 @@ fn load_raw(
             Ok(unsafe { shim::model_load_from_file(&path, &params) }?)
         }
         Weights::Mapped(weights) => load_stream(weights.into_file(), params),
-        Weights::Read(file) | Weights::Reserved(file) | Weights::Zeros(file) => {
-            load_stream(file, params)
-        }
+        Weights::LaidOut(LaidOutWeights { file, .. })
+        | Weights::Read(file)
+        | Weights::Reserved(file)
+        | Weights::Zeros(file) => load_stream(file, params),
     }
 }
 
@@ -210,12 +255,17 @@ fn c_path(path: &Path) -> Result<CString, LoadError> {
 struct ProgressState<'a> {
     progress: LoadProgress<'a>,
     cancelled: bool,
+    /// Memory before anything was allocated; taken when the first tensor is about to be read.
+    before: Option<Anonymous>,
 }
 
 unsafe extern "C" fn on_progress(fraction: f32, user: *mut c_void) -> bool {
     // SAFETY: `user` is the state on the loading thread's stack, and llama.cpp
     // calls back on that thread.
     let state = unsafe { &mut *user.cast::<ProgressState<'_>>() };
+    if let Some(before) = state.before.take() {
+        before.prefer_large_pages_since();
+    }
     let go_on = (state.progress)(fraction);
     state.cancelled |= !go_on;
     go_on

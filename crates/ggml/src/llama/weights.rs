@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::vfile::VirtualFile;
+use crate::layout::memory::{ChooseLayout, LaidOutMemory, ReadExpert};
 use crate::seam::device;
 use crate::seam::mapped::MappedMemory;
 use crate::seam::zeros::ZeroMemory;
@@ -37,6 +38,9 @@ pub enum Weights {
     Mapped(MappedWeights),
     /// llama.cpp reads a virtual file into memory of its own.
     Read(VirtualFile),
+    /// As `Read`, with the routed experts rearranged into memory of ours, in layouts that are
+    /// chosen tensor by tensor.
+    LaidOut(LaidOutWeights),
     /// As `Read`, with the routed experts in reserved address space, unread: an
     /// executor fills them. The virtual file should skip their bytes.
     Reserved(VirtualFile),
@@ -52,6 +56,33 @@ pub struct MappedWeights {
     spec: Arc<ModelSpec>,
     files: MappedFiles,
     stays: Stays,
+}
+
+/// A virtual file without its routed experts, and where they come from.
+#[derive(Debug)]
+pub struct LaidOutWeights {
+    /// Skips the matrices of routed experts.
+    pub file: VirtualFile,
+    /// `None` once they were taken out.
+    pub experts: Option<LaidOutSource>,
+}
+
+/// Experts to be read and rearranged.
+pub struct LaidOutSource {
+    /// Which layout a tensor gets; one it cannot have becomes plain.
+    pub choose: Box<ChooseLayout>,
+    /// Reads an expert.
+    pub read: Box<ReadExpert>,
+    /// Threads that read and rearrange.
+    pub threads: usize,
+    /// Their part of the bytes, for progress.
+    pub share: f32,
+}
+
+impl std::fmt::Debug for LaidOutSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LaidOutSource").field("threads", &self.threads).finish_non_exhaustive()
+    }
 }
 
 /// What stays in the mapped files.
@@ -91,6 +122,15 @@ impl Weights {
         MappedMemory::new(spec, files.clone()).map(Some)
     }
 
+    /// What llama.cpp reads, and the experts that are laid out afterwards, if any.
+    pub(super) fn without_experts(mut self) -> (Self, Option<LaidOutSource>) {
+        let experts = match &mut self {
+            Self::LaidOut(weights) => weights.experts.take(),
+            _ => None,
+        };
+        (self, experts)
+    }
+
     /// The memory that zeros are in, if weights are.
     pub(super) fn zeros(&self) -> Option<ZeroMemory> {
         matches!(self, Self::Zeros(_)).then(ZeroMemory::new)
@@ -100,8 +140,7 @@ impl Weights {
     /// one. `None` when experts are to be reserved and the device is not registered.
     pub(super) fn overrides(
         &self,
-        mapped: Option<&MappedMemory>,
-        zeros: Option<&ZeroMemory>,
+        Memories { mapped, laid_out, zeros }: Memories<'_>,
         experts_in_memory: bool,
     ) -> Option<Vec<sys::llama_model_tensor_buft_override>> {
         // The first that fits a tensor's name counts.
@@ -118,6 +157,9 @@ impl Weights {
             },
             _ => {}
         }
+        if let Some(laid_out) = laid_out {
+            add(ROUTED_MATRICES, laid_out.buffer_type());
+        }
         if let Some(zeros) = zeros {
             add(ALL_TENSORS, zeros.buffer_type());
         }
@@ -128,6 +170,14 @@ impl Weights {
         overrides.push(sys::llama_model_tensor_buft_override { pattern: null(), buft: null_mut() });
         Some(overrides)
     }
+}
+
+/// Memory of ours that weights are in.
+#[derive(Clone, Copy)]
+pub(super) struct Memories<'m> {
+    pub(super) mapped: Option<&'m MappedMemory>,
+    pub(super) laid_out: Option<&'m LaidOutMemory>,
+    pub(super) zeros: Option<&'m ZeroMemory>,
 }
 
 /// What [`ROUTED_EXPERTS`] finds.

@@ -5,27 +5,23 @@
 //! `[1, rows]` ids: `experts` neighbours of the stack with `tokens` rows each. Which
 //! neighbours is chosen per run, so that weights come from memory and not from a cache.
 
-use super::synthetic::{bell, fill, set};
-use crate::compute::cpu;
+use super::synthetic::{self, bell, set};
+use crate::compute::blocks::Way;
 use crate::compute::outcome::ComputeOutcome;
-use crate::compute::stream::Stream;
+use crate::compute::stream::{CpuStream, Stream};
 use crate::compute::tensors::{Buffer, Tensors};
-use crate::compute::threadpool::{Threadpool, occupy};
+use crate::compute::threadpool::{CurrentPool, Threadpool, occupy};
+use crate::compute::unit::CpuUnit;
 use crate::gpu::device::GpuDevice;
+use crate::layout::memory::LaidOutMemory;
+use crate::layout::{Layout, MatrixShape, product_by_id};
+use crate::seam::block::ExpertBlock;
 use crate::seam::runtime::Runtime;
 use llama_cpp_sys_2 as sys;
 use motley_model::gguf::GgmlType;
-use std::ptr::null_mut;
+use std::cell::RefCell;
+use std::ffi::CStr;
 use std::sync::Arc;
-
-/// How weights lie in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// In the file's own order, as in the slots of an arena.
-    Plain,
-    /// Rearranged for this CPU (ggml's repacking), as when llama.cpp holds them.
-    Rearranged,
-}
 
 /// A stack of equal experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,29 +69,61 @@ pub enum BenchError {
     },
 }
 
-/// Experts in memory, and the backend that computes them.
+/// Experts in memory, and what computes them.
 pub struct ExpertStack {
     spec: StackSpec,
     /// Gate, up, down.
     weights: [*mut sys::ggml_tensor; 3],
     /// Where rows lie.
     rows: sys::ggml_backend_buffer_type_t,
-    stream: Stream,
-    /// The CPU's backend holds its address; a device has none.
-    pool: Option<Arc<Threadpool>>,
+    unit: StackUnit,
     _buffer: Buffer,
     _tensors: Tensors,
+    _memory: Option<LaidOutMemory>,
+}
+
+/// Where blocks are computed.
+enum StackUnit {
+    /// As a session computes them. The unit's backend holds the pool's address.
+    Cpu { unit: Box<RefCell<CpuUnit>>, current: Arc<CurrentPool>, pool: Arc<Threadpool> },
+    /// On a device's own kernels.
+    Device(Stream),
 }
 
 impl ExpertStack {
     /// Makes the experts: a few rows of bell-shaped weights, quantised by ggml, repeated.
     /// Blocks run on all threads of `pool`.
     pub fn new(_: &Runtime, spec: StackSpec, pool: Arc<Threadpool>) -> Result<Self, BenchError> {
+        let (tensors, weights) = tensors_of(&spec)?;
+        let StackSpec { hidden, intermediate, ty, layout, .. } = spec;
+        let offers = |row, rows| layout.bytes(&MatrixShape { ty, row, rows }).is_some();
+        if !offers(hidden, intermediate) || !offers(intermediate, hidden) {
+            return Err(BenchError::NoLayout { ty });
+        }
+        let no_memory = BenchError::Memory { bytes: bytes_of(&spec) };
+        let mut memory = LaidOutMemory::new();
+        let buffer = tensors.allocate(memory.buffer_type()).ok_or(no_memory)?;
+        // SAFETY: the tensors are live; a tensor is plain data.
+        let experts = weights.map(|weight| synthetic_expert(unsafe { *weight }));
+        let read = move |name: &str, _: usize, bytes: &mut [u8]| {
+            let index = NAMES.iter().position(|known| known.to_bytes() == name.as_bytes());
+            bytes.copy_from_slice(&experts[index.unwrap_or(0)]);
+            Ok(())
+        };
+        let threads = pool.threads() as usize;
+        memory.fill(&move |_, _| layout, &read, threads, &mut |_| true).map_err(|_| no_memory)?;
+        let current = Arc::<CurrentPool>::default();
+        let stream = CpuStream::new(Arc::clone(&current)).ok_or(no_memory)?;
+        let unit = StackUnit::Cpu {
+            unit: Box::new(RefCell::new(CpuUnit::new(stream))),
+            current,
+            pool: Arc::clone(&pool),
+        };
         // SAFETY: returns a static of ggml's.
         let rows = unsafe { sys::ggml_backend_cpu_buffer_type() };
-        let stream = Stream::on_cpu().ok_or(BenchError::Memory { bytes: 0 })?;
-        let place = |weights: &_| buffer_type(&spec, weights);
-        let mut stack = Self::filled(spec, stream, rows, &place)?;
+        let _memory = Some(memory);
+        let mut stack =
+            Self { spec, weights, rows, unit, _buffer: buffer, _tensors: tensors, _memory };
         stack.set_pool(pool);
         Ok(stack)
     }
@@ -103,70 +131,52 @@ impl ExpertStack {
     /// The same in a device's memory and on its kernels; the layout must be plain.
     pub fn on_device(device: &GpuDevice, spec: StackSpec) -> Result<Self, BenchError> {
         let stream = device.stream().ok_or(BenchError::NoDevice)?;
-        let memory = device.buffer_type();
-        let place = |weights: &[*mut sys::ggml_tensor; 3]| {
-            let asked = Tensors::new(16).ok_or(BenchError::Memory { bytes: 0 })?;
-            // SAFETY: the tensors are live, those of the question as long as `asked`.
-            let computes = |weight: &*mut sys::ggml_tensor| unsafe {
-                device.computes(question(&asked, *weight))
-            };
-            let takes = spec.layout == Layout::Plain && weights.iter().all(computes);
-            takes.then_some(memory).ok_or(BenchError::NoLayout { ty: spec.ty })
+        let (tensors, weights) = tensors_of(&spec)?;
+        let asked = Tensors::new(16).ok_or(BenchError::Memory { bytes: 0 })?;
+        // SAFETY: the tensors are live, those of the question as long as `asked`.
+        let computes = |weight: &*mut sys::ggml_tensor| unsafe {
+            device.computes(product_by_id(&asked, *weight))
         };
-        Self::filled(spec, stream, memory, &place)
-    }
-
-    /// Experts with synthetic weights where `place` says.
-    fn filled(
-        spec: StackSpec,
-        stream: Stream,
-        rows: sys::ggml_backend_buffer_type_t,
-        place: Place<'_>,
-    ) -> Result<Self, BenchError> {
-        let StackSpec { hidden, intermediate, ty, .. } = spec;
-        let fits = |row: u32| ty.row_bytes(u64::from(row)).is_some_and(|bytes| bytes > 0);
-        if !fits(hidden) || !fits(intermediate) || spec.experts == 0 {
-            return Err(BenchError::Shape { hidden, intermediate, ty });
+        if spec.layout != Layout::Plain || !weights.iter().all(computes) {
+            return Err(BenchError::NoLayout { ty: spec.ty });
         }
-        let tensors = Tensors::new(8).ok_or(BenchError::Memory { bytes: 0 })?;
-        let (h, i, e) = (hidden.into(), intermediate.into(), spec.experts.into());
-        let weights =
-            [(h, i), (h, i), (i, h)].map(|(row, rows)| tensors.tensor(ty.id(), [row, rows, e]));
-        let buffer_type = place(&weights)?;
-        let bytes = ty.row_bytes(h as u64).unwrap_or(0) * 3 * i as u64 * e as u64;
-        let buffer = tensors.allocate(buffer_type).ok_or(BenchError::Memory { bytes })?;
-        weights.iter().for_each(|weight| fill(*weight));
-        let (pool, _buffer, _tensors) = (None, buffer, tensors);
-        Ok(Self { spec, weights, rows, stream, pool, _buffer, _tensors })
+        let rows = device.buffer_type();
+        let buffer = tensors.allocate(rows).ok_or(BenchError::Memory { bytes: bytes_of(&spec) })?;
+        for weight in weights {
+            // SAFETY: the tensor is live; a tensor is plain data.
+            let bytes = synthetic::weights(unsafe { &*weight });
+            set(weight, bytes.as_ptr().cast(), bytes.len());
+        }
+        let unit = StackUnit::Device(stream);
+        Ok(Self { spec, weights, rows, unit, _buffer: buffer, _tensors: tensors, _memory: None })
     }
 
     /// Runs blocks on another pool from now on.
     ///
     /// # Panics
     /// When the stack is on a device.
-    pub fn set_pool(&mut self, pool: Arc<Threadpool>) {
-        // SAFETY: returns a static of ggml's.
-        let memory = unsafe { sys::ggml_backend_cpu_buffer_type() };
-        assert_eq!(self.rows, memory, "a device has no threads of ours");
-        let occupied = occupy(&self.pool);
-        // SAFETY: ggml pauses the pool before, which is ours and live until the exchange below.
-        unsafe {
-            (cpu::procs().set_threads)(self.stream.raw(), pool.threads() as i32);
-            (cpu::procs().set_threadpool)(self.stream.raw(), pool.raw());
-        }
+    pub fn set_pool(&mut self, new: Arc<Threadpool>) {
+        let StackUnit::Cpu { unit, current, pool } = &mut self.unit else {
+            panic!("a device has no threads of ours");
+        };
+        let occupied = occupy([&*pool, &new]);
+        current.set(&new);
+        let stream = unit.get_mut().stream_mut();
+        stream.set_threads(new.threads() as i32);
+        // The pool before is still live, which ggml pauses when it meets the new one.
+        stream.adopt_pool();
         drop(occupied);
-        self.pool = Some(pool);
+        *pool = new;
     }
 
     /// Bytes of one expert's three matrices.
     pub fn expert_bytes(&self) -> u64 {
-        let StackSpec { hidden, intermediate, ty, .. } = self.spec;
-        let weights = 3 * u64::from(hidden) * u64::from(intermediate);
-        weights / ty.block_elements() * ty.block_bytes()
+        bytes_of(&self.spec) / u64::from(self.spec.experts)
     }
 
-    /// A block of `experts` experts with `tokens` rows each.
-    pub fn block(&self, experts: u32, tokens: u32) -> Result<BenchBlock<'_>, BenchError> {
+    /// A block of `experts` experts with `tokens` rows each, computed in this way; devices know
+    /// one way only.
+    pub fn block(&self, experts: u32, tokens: u32, way: Way) -> Result<BenchBlock<'_>, BenchError> {
         let rows = i64::from(experts) * i64::from(tokens);
         let error = BenchError::Memory { bytes: rows as u64 * u64::from(self.spec.hidden) * 8 };
         let tensors = Tensors::new(16).ok_or(error)?;
@@ -187,6 +197,7 @@ impl ExpertStack {
         let buffer = tensors.allocate(self.rows).ok_or(error)?;
         let mut block = BenchBlock {
             stack: self,
+            way,
             experts,
             tokens,
             input,
@@ -203,13 +214,10 @@ impl ExpertStack {
     }
 }
 
-/// Says where weights go.
-type Place<'p> =
-    &'p dyn Fn(&[*mut sys::ggml_tensor; 3]) -> Result<sys::ggml_backend_buffer_type_t, BenchError>;
-
 /// A graph over some experts of a stack, ready to run again and again.
 pub struct BenchBlock<'s> {
     stack: &'s ExpertStack,
+    way: Way,
     experts: u32,
     tokens: u32,
     input: *mut sys::ggml_tensor,
@@ -245,22 +253,24 @@ impl BenchBlock<'_> {
     /// Computes the block on the stack's pool. On a device with rows there and back, as a launch
     /// of the hybrid regime has them.
     pub fn run(&mut self) -> ComputeOutcome {
-        if self.stack.pool.is_some() {
-            return self.compute();
+        match &self.stack.unit {
+            StackUnit::Cpu { unit, pool, .. } => {
+                let _occupied = occupy([pool]);
+                // SAFETY: the graph and all it points at live as long as the block.
+                let block = unsafe { ExpertBlock::parse(self.graph) };
+                let mut block = block.expect("gate, up and down of one layer");
+                let outcome = unit.borrow_mut().compute(&mut block, self.way);
+                outcome.unwrap_or(ComputeOutcome::Failed)
+            }
+            StackUnit::Device(stream) => {
+                self.upload();
+                // SAFETY: backend and graph are live; the stack is not `Sync`, so runs of its
+                // blocks come one after the other.
+                let status = unsafe { sys::ggml_backend_graph_compute(stream.raw(), self.graph) };
+                self.output();
+                ComputeOutcome::of(status)
+            }
         }
-        self.upload();
-        let outcome = self.compute();
-        self.output();
-        outcome
-    }
-
-    fn compute(&mut self) -> ComputeOutcome {
-        let _occupied = occupy(&self.stack.pool);
-        // SAFETY: backend, its pool and the graph are live; the stack is not `Sync`, so runs of
-        // its blocks come one after the other.
-        let status =
-            unsafe { sys::ggml_backend_graph_compute(self.stack.stream.raw(), self.graph) };
-        ComputeOutcome::of(status)
     }
 
     /// The rows that came out, `[rows][hidden]`; meaningless, but equal for equal experts.
@@ -273,54 +283,38 @@ impl BenchBlock<'_> {
     }
 }
 
-/// Where the weights of a layout lie: plain memory, or the first of the CPU's own buffer types
-/// that computes `MUL_MAT_ID` with all of them (asked as llama.cpp's loader asks).
-fn buffer_type(
-    spec: &StackSpec,
-    weights: &[*mut sys::ggml_tensor; 3],
-) -> Result<sys::ggml_backend_buffer_type_t, BenchError> {
-    if spec.layout == Layout::Plain {
-        // SAFETY: returns a static of ggml's.
-        return Ok(unsafe { sys::ggml_backend_cpu_buffer_type() });
+/// What a model calls them.
+const NAMES: [&CStr; 3] =
+    [c"blk.0.ffn_gate_exps.weight", c"blk.0.ffn_up_exps.weight", c"blk.0.ffn_down_exps.weight"];
+
+/// Gate, up and down of all experts, without memory.
+fn tensors_of(spec: &StackSpec) -> Result<(Tensors, [*mut sys::ggml_tensor; 3]), BenchError> {
+    let StackSpec { hidden, intermediate, ty, .. } = *spec;
+    let fits = |row: u32| ty.row_bytes(u64::from(row)).is_some_and(|bytes| bytes > 0);
+    if !fits(hidden) || !fits(intermediate) || spec.experts == 0 {
+        return Err(BenchError::Shape { hidden, intermediate, ty });
     }
-    // Input and ids of a question are not kept: their context ends with this call.
-    let asked = Tensors::new(16).ok_or(BenchError::Memory { bytes: 0 })?;
-    let suits = |buffer_type: &sys::ggml_backend_buffer_type_t| {
-        [weights[0], weights[2]].iter().all(|weight| computes(&asked, *weight, *buffer_type))
-    };
-    let found = cpu::extra_buffer_types().into_iter().find(suits);
-    found.ok_or(BenchError::NoLayout { ty: spec.ty })
+    let tensors = Tensors::new(8).ok_or(BenchError::Memory { bytes: 0 })?;
+    let (h, i, e) = (hidden.into(), intermediate.into(), spec.experts.into());
+    let weights =
+        [(h, i), (h, i), (i, h)].map(|(row, rows)| tensors.tensor(ty.id(), [row, rows, e]));
+    for (weight, name) in weights.iter().zip(NAMES) {
+        // SAFETY: the tensor is live, the name ends with NUL.
+        unsafe { sys::ggml_set_name(*weight, name.as_ptr()) };
+    }
+    Ok((tensors, weights))
 }
 
-/// Whether the CPU computes `MUL_MAT_ID` with a weight in that kind of buffer.
-fn computes(
-    asked: &Tensors,
-    weight: *mut sys::ggml_tensor,
-    buffer_type: sys::ggml_backend_buffer_type_t,
-) -> bool {
-    // SAFETY: an empty buffer stands for the real one while the question is asked, then the
-    // weight is as before; all tensors are live.
-    unsafe {
-        let operation = question(asked, weight);
-        let buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
-        (*weight).buffer = buffer;
-        let answer = sys::ggml_backend_dev_supports_op(cpu::device(), operation);
-        (*weight).buffer = null_mut();
-        sys::ggml_backend_buffer_free(buffer);
-        answer
-    }
+/// Bytes of all experts in the file's order.
+fn bytes_of(spec: &StackSpec) -> u64 {
+    let weights = 3 * u64::from(spec.hidden) * u64::from(spec.intermediate);
+    weights / spec.ty.block_elements() * spec.ty.block_bytes() * u64::from(spec.experts)
 }
 
-/// One row through the weight.
-///
-/// # Safety
-/// The weight must be live, and `asked` have room for three tensors.
-unsafe fn question(asked: &Tensors, weight: *mut sys::ggml_tensor) -> *mut sys::ggml_tensor {
-    // SAFETY: by the caller.
-    let input = asked.tensor(sys::GGML_TYPE_F32, unsafe { [(*weight).ne[0], 1, 1] });
-    let ids = asked.tensor(sys::GGML_TYPE_I32, [1, 1, 1]);
-    // SAFETY: all are live, and of fitting shapes.
-    unsafe { sys::ggml_mul_mat_id(asked.raw(), weight, input, ids) }
+/// One expert's matrix of a stack.
+fn synthetic_expert(mut stack: sys::ggml_tensor) -> Vec<u8> {
+    stack.ne[2] = 1;
+    synthetic::weights(&stack)
 }
 
 #[cfg(test)]
@@ -340,7 +334,11 @@ mod tests {
     }
 
     fn rows(stack: &ExpertStack, first: u32) -> Vec<f32> {
-        let mut block = stack.block(2, 3).unwrap();
+        rows_by(stack, first, Way::Whole)
+    }
+
+    fn rows_by(stack: &ExpertStack, first: u32, way: Way) -> Vec<f32> {
+        let mut block = stack.block(2, 3, way).unwrap();
         block.choose(first);
         assert_eq!(block.run(), ComputeOutcome::Done);
         block.output()
@@ -352,11 +350,11 @@ mod tests {
         let runtime = Runtime::start(Seam::Registered).unwrap();
         // The CPU stands in for a GPU: the same calls and bits.
         let there = ExpertStack::on_device(&GpuDevice::cpu(&runtime), here.spec).unwrap();
-        let mut block = there.block(2, 3).unwrap();
+        let mut block = there.block(2, 3, Way::Whole).unwrap();
         block.choose(1);
         assert_eq!(block.run(), ComputeOutcome::Done);
         assert_eq!(block.output(), rows(&here, 1));
-        let rearranged = StackSpec { layout: Layout::Rearranged, ..here.spec };
+        let rearranged = StackSpec { layout: Layout::Repacked, ..here.spec };
         let error = ExpertStack::on_device(&GpuDevice::cpu(&runtime), rearranged).err();
         assert_eq!(error, Some(BenchError::NoLayout { ty: GgmlType::Q4_0 }));
     }
@@ -370,13 +368,23 @@ mod tests {
             assert_eq!(plain.len(), 6 * 512);
             let size = plain.iter().map(|v| v.abs()).sum::<f32>() / plain.len() as f32;
             assert!(size.is_finite() && size > 0.0, "{ty}: {size}");
-            match stack(ty, Layout::Rearranged) {
-                Err(error) => assert_eq!(error, BenchError::NoLayout { ty }),
-                Ok(rearranged) => {
-                    let found = rows(&rearranged, 3);
-                    let off = found.iter().zip(&plain).map(|(a, b)| (a - b).abs());
-                    let off = off.sum::<f32>() / plain.len() as f32;
-                    assert!(off < 0.05 * size, "{ty}: off by {off} of {size}");
+            for layout in Layout::ALL {
+                let mut other = match stack(ty, layout) {
+                    Err(error) => {
+                        assert_eq!(error, BenchError::NoLayout { ty });
+                        continue;
+                    }
+                    Ok(other) => other,
+                };
+                // One thread and two take pieces apart, five share them.
+                for (threads, rows_most) in [(2, 8), (1, 2), (5, 8), (5, 1)] {
+                    other.set_pool(pool(threads));
+                    for way in [Way::Whole, Way::Blocks { rows_most }] {
+                        let found = rows_by(&other, 3, way);
+                        let off = found.iter().zip(&plain).map(|(a, b)| (a - b).abs());
+                        let off = off.sum::<f32>() / plain.len() as f32;
+                        assert!(off < 0.05 * size, "{ty} {layout:?} {way:?}: {off} of {size}");
+                    }
                 }
             }
         }

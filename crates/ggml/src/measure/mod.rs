@@ -10,5 +10,5 @@ mod bench;
 mod copy;
 mod synthetic;
 
-pub use bench::{BenchBlock, BenchError, ExpertStack, Layout, StackSpec};
+pub use bench::{BenchBlock, BenchError, ExpertStack, StackSpec};
 pub use copy::DeviceCopy;

@@ -15,28 +15,22 @@ pub(super) fn set(tensor: *mut sys::ggml_tensor, data: *const std::ffi::c_void, 
     }
 }
 
-/// Writes synthetic weights: [`DISTINCT_ROWS`] quantised rows, again and again.
-pub(super) fn fill(weight: *mut sys::ggml_tensor) {
-    // SAFETY: the weight is live and allocated; the buffer has room for the rows ggml writes.
+/// Synthetic weights of the size and type of `weight`: [`DISTINCT_ROWS`] quantised rows, again and
+/// again.
+pub(super) fn weights(weight: &sys::ggml_tensor) -> Vec<u8> {
+    let row = weight.ne[0] as usize;
+    let values = bell(row * DISTINCT_ROWS);
+    // SAFETY: the buffer has room for the rows ggml writes.
     let (total, rows) = unsafe {
-        let row = (*weight).ne[0] as usize;
-        let values = bell(row * DISTINCT_ROWS);
-        let mut rows = vec![0_u8; sys::ggml_row_size((*weight).type_, row as i64) * DISTINCT_ROWS];
+        let mut rows = vec![0_u8; sys::ggml_row_size(weight.type_, row as i64) * DISTINCT_ROWS];
         let (source, target) = (values.as_ptr(), rows.as_mut_ptr().cast());
-        sys::ggml_quantize_chunk(
-            (*weight).type_,
-            source,
-            target,
-            0,
-            DISTINCT_ROWS as i64,
-            row as i64,
-            null(),
-        );
+        let (count, row) = (DISTINCT_ROWS as i64, row as i64);
+        sys::ggml_quantize_chunk(weight.type_, source, target, 0, count, row, null());
         (sys::ggml_nbytes(weight), rows)
     };
     let mut all = rows.repeat(total.div_ceil(rows.len()));
     all.truncate(total);
-    set(weight, all.as_ptr().cast(), total);
+    all
 }
 
 /// Values around zero of the size weights have: sums of uniform ones from a fixed seed.

@@ -37,6 +37,8 @@ struct State {
     executor: Box<dyn BlockExecutor>,
     cpu: CpuUnit,
     link: Arc<BackendLink>,
+    /// Inputs of the block under way, where its output would be written over them.
+    kept: [Vec<u8>; 2],
 }
 
 static GUID: [u8; 16] = *b"motley-experts-1";
@@ -52,7 +54,7 @@ pub(crate) unsafe extern "C" fn init_backend(
         return std::ptr::null_mut();
     };
     let cpu = CpuUnit::new(stream);
-    let state = Box::into_raw(Box::new(State { executor, cpu, link }));
+    let state = Box::into_raw(Box::new(State { executor, cpu, link, kept: Default::default() }));
     Box::into_raw(Box::new(Backend {
         guid: &GUID,
         iface: BackendInterface::synchronous(get_name, free, graph_compute),
@@ -107,6 +109,7 @@ unsafe extern "C" fn graph_compute(
 }
 
 fn run_block(state: &mut State, block: &mut ExpertBlock<'_>) -> api::ggml_status {
+    block.secure_inputs(&mut state.kept);
     state.link.count_block(block.output_rows() as u64);
     let outcome = state.executor.execute(block, &mut state.cpu);
     let unread = state.cpu.take_unread();

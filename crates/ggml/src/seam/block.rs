@@ -12,12 +12,13 @@
 use super::arena_weight::ArenaWeight;
 use super::{claim, reserve};
 use crate::api;
+use crate::layout::memory;
 use motley_model::{MAX_LAYERS, Matrix, Role, TensorPart};
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
 /// A block has at most gate, up (or gate_up) and down.
-const MAX_MATRICES: usize = 3;
+pub(crate) const MAX_MATRICES: usize = 3;
 
 /// One layer's routed experts over one micro-batch. Valid inside
 /// [`crate::BlockExecutor::execute`] only: the lifetime is that of the call.
@@ -29,6 +30,9 @@ pub struct ExpertBlock<'g> {
     ids: *const api::ggml_tensor,
     hidden: *const api::ggml_tensor,
     output: *mut api::ggml_tensor,
+    /// Where the bytes of `ids` and `hidden` are read ([`ExpertBlock::secure_inputs`]).
+    ids_at: *const u8,
+    hidden_at: *const u8,
     call: PhantomData<&'g mut api::ggml_tensor>,
 }
 
@@ -83,14 +87,38 @@ impl<'g> ExpertBlock<'g> {
             let first = matmuls[0];
             Ok(Self {
                 graph,
-                layer: layer_of((*first).src[0]).ok_or(NotABlock::NoLayer)?,
+                layer: claim::layer_of((*first).src[0]).ok_or(NotABlock::NoLayer)?,
                 matmuls,
                 matmul_count: count,
                 ids: (*first).src[2],
                 hidden: (*first).src[1],
                 output: last,
+                ids_at: (*(*first).src[2]).data.cast(),
+                hidden_at: (*(*first).src[1]).data.cast(),
                 call: PhantomData,
             })
+        }
+    }
+
+    /// Copies ids and hidden rows to `kept` where they share memory with the output. ggml plans
+    /// memory for operations that run one after the other: once the products of gate and up are
+    /// there, nobody needs the hidden rows, and down may be written over them. Whoever computes
+    /// some experts first needs them to the end.
+    pub(crate) fn secure_inputs(&mut self, kept: &mut [Vec<u8>; 2]) {
+        let [kept_ids, kept_hidden] = kept;
+        // SAFETY: the tensors are live for `'g` and their bytes are host memory; the copies are
+        // the caller's, who keeps them as long as the block.
+        unsafe {
+            if let Some(bytes) = shared_bytes(self.ids, self.output) {
+                kept_ids.clear();
+                kept_ids.extend_from_slice(bytes);
+                self.ids_at = kept_ids.as_ptr();
+            }
+            if let Some(bytes) = shared_bytes(self.hidden, self.output) {
+                kept_hidden.clear();
+                kept_hidden.extend_from_slice(bytes);
+                self.hidden_at = kept_hidden.as_ptr();
+            }
         }
     }
 
@@ -111,15 +139,20 @@ impl<'g> ExpertBlock<'g> {
         unsafe { (*self.ids).ne[0] as usize }
     }
 
+    /// Experts of the layer.
+    pub fn experts(&self) -> usize {
+        // SAFETY: source 0 of a live MUL_MAT_ID is its live weight tensor.
+        unsafe { (*(*self.matmuls[0]).src[0]).ne[2] as usize }
+    }
+
     /// Expert chosen for (`token`, `slot`).
     pub fn expert(&self, token: usize, slot: usize) -> u32 {
         assert!(token < self.tokens() && slot < self.slots());
         // SAFETY: ids are I32 in host memory (the device accepts host activations
         // only), computed before this split, and the indices are in range.
         unsafe {
-            let base = (*self.ids).data.cast::<u8>();
             let at = token * (*self.ids).nb[1] + slot * (*self.ids).nb[0];
-            base.add(at).cast::<i32>().read() as u32
+            self.ids_at.add(at).cast::<i32>().read() as u32
         }
     }
 
@@ -132,7 +165,7 @@ impl<'g> ExpertBlock<'g> {
         unsafe {
             let h = &*self.hidden;
             let slot = if h.ne[1] == 1 { 0 } else { slot };
-            let row = h.data.cast::<u8>().add(token * h.nb[2] + slot * h.nb[1]);
+            let row = self.hidden_at.add(token * h.nb[2] + slot * h.nb[1]);
             std::slice::from_raw_parts(row.cast::<f32>(), h.ne[0] as usize)
         }
     }
@@ -149,7 +182,15 @@ impl<'g> ExpertBlock<'g> {
     /// the bytes from elsewhere.
     pub(crate) fn is_unread(&self) -> bool {
         // SAFETY: the weights of a live block are live, and so are their buffers.
-        self.matrices().any(|matrix| unsafe { reserve::owns((*matrix.raw()).buffer) })
+        self.matrices().any(|matrix| unsafe {
+            reserve::owns((*matrix.raw()).buffer) && memory::apart(matrix.raw()).is_none()
+        })
+    }
+
+    /// Whether experts of some matrix are tensors of their own: no `MUL_MAT_ID` computes with them.
+    pub fn is_apart(&self) -> bool {
+        // SAFETY: as above.
+        self.matrices().any(|matrix| unsafe { memory::apart(matrix.raw()).is_some() })
     }
 
     /// Rows of the output, `[n_embd]` floats each, one per (token, slot).
@@ -178,6 +219,16 @@ impl<'g> ExpertBlock<'g> {
             let out = &*self.output;
             let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
             std::slice::from_raw_parts(row.cast::<f32>(), out.ne[0] as usize)
+        }
+    }
+
+    /// Where the row of (`token`, `slot`) lies, for threads that write different rows.
+    pub(crate) fn output_row_place(&self, token: usize, slot: usize) -> *mut f32 {
+        assert!(token < self.tokens() && slot < self.slots());
+        // SAFETY: as `output_row_mut`; an address only.
+        unsafe {
+            let out = &*self.output;
+            out.data.byte_add(token * out.nb[2] + slot * out.nb[1]).cast()
         }
     }
 
@@ -334,6 +385,27 @@ impl ExpertMatrix<'_> {
     }
 }
 
+/// The bytes of `input`, if some of them are bytes of `output`.
+///
+/// # Safety
+/// Both are live tensors in host memory.
+unsafe fn shared_bytes<'t>(
+    input: *const api::ggml_tensor,
+    output: *const api::ggml_tensor,
+) -> Option<&'t [u8]> {
+    // SAFETY: by the caller.
+    unsafe {
+        let bytes = |t: *const api::ggml_tensor| {
+            std::ptr::slice_from_raw_parts((*t).data.cast_const().cast::<u8>(), api::ggml_nbytes(t))
+        };
+        let (input, output) = (bytes(input), bytes(output));
+        let start = |slice: *const [u8]| slice.cast::<u8>().addr();
+        let end = |slice: *const [u8]| start(slice) + slice.len();
+        let apart = end(input) <= start(output) || end(output) <= start(input);
+        (!apart).then(|| &*input)
+    }
+}
+
 unsafe fn check_shape(
     matmuls: &[*mut api::ggml_tensor],
     last: *mut api::ggml_tensor,
@@ -353,11 +425,4 @@ unsafe fn check_shape(
             last == *down || ((*last).op == api::GGML_OP_ADD_ID && (*last).src[0] == *down);
         if ends_with_down { Ok(()) } else { Err(NotABlock::OpenEnd) }
     }
-}
-
-/// `blk.7.ffn_up_exps.weight` → 7.
-unsafe fn layer_of(weight: *const api::ggml_tensor) -> Option<u32> {
-    // SAFETY: the weight is live and its name NUL-terminated (caller).
-    let name = unsafe { CStr::from_ptr((*weight).name.as_ptr()) }.to_str().ok()?;
-    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }

@@ -8,11 +8,95 @@
 //! (`MUL` with the router's weights, then `ADD`s) therefore stays with llama.cpp.
 
 use crate::api;
+use std::cell::RefCell;
 use std::ffi::CStr;
+use std::sync::Arc;
 
 /// How far a claim looks back through activations; the longest chain in llama.cpp
 /// today (scaled tanh gates) has 6 links.
 const MAX_LOOK_BACK: u32 = 12;
+
+/// From how many tokens on a context's blocks are claimed. Those of fewer tokens are left to
+/// llama.cpp's own CPU backend, without a split of its graph. Experts it cannot compute must be
+/// claimed from the first token on.
+#[derive(Debug, Clone, Default)]
+pub struct Claims {
+    /// By layer; what is beyond is claimed.
+    from_tokens: Arc<[u32]>,
+}
+
+impl Claims {
+    /// Every block of every layer.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Blocks of at least so many tokens, by layer.
+    pub fn from_tokens(by_layer: impl IntoIterator<Item = u32>) -> Self {
+        Self { from_tokens: by_layer.into_iter().collect() }
+    }
+
+    fn include(&self, layer: u32, tokens: i64) -> bool {
+        self.from_tokens.get(layer as usize).is_none_or(|&from| tokens >= i64::from(from))
+    }
+}
+
+thread_local! {
+    /// ggml asks `supports_op` of a device that all contexts share, on the thread that builds the
+    /// graph.
+    static CLAIMS: RefCell<Claims> = RefCell::default();
+}
+
+/// Runs `build` with these claims in force on this thread.
+pub(crate) fn with_claims<R>(claims: &Claims, build: impl FnOnce() -> R) -> R {
+    let before = CLAIMS.replace(claims.clone());
+    let result = build();
+    CLAIMS.set(before);
+    result
+}
+
+/// Whether the claims in force on this thread include the block of `op`, which belongs to one.
+///
+/// # Safety
+/// As [`belongs_to_block`].
+pub(crate) unsafe fn is_claimed(op: *const api::ggml_tensor) -> bool {
+    // SAFETY: by the caller.
+    unsafe {
+        let matmul = opening_matmul(op);
+        if matmul.is_null() {
+            return true;
+        }
+        let layer = layer_of((*matmul).src[0]);
+        layer
+            .is_none_or(|layer| CLAIMS.with_borrow(|claims| claims.include(layer, (*matmul).ne[2])))
+    }
+}
+
+/// The nearest `MUL_MAT_ID` that `op` is, or descends from; null for a weight.
+unsafe fn opening_matmul(op: *const api::ggml_tensor) -> *const api::ggml_tensor {
+    let mut op = op;
+    for _ in 0..=MAX_LOOK_BACK {
+        // SAFETY: sources of a live tensor are live.
+        unsafe {
+            op = producer(op);
+            if op.is_null() || (*op).op == api::GGML_OP_MUL_MAT_ID {
+                return op;
+            }
+            op = (*op).src[0];
+        }
+    }
+    std::ptr::null()
+}
+
+/// `blk.7.ffn_up_exps.weight` → 7.
+///
+/// # Safety
+/// `weight` is live.
+pub(crate) unsafe fn layer_of(weight: *const api::ggml_tensor) -> Option<u32> {
+    // SAFETY: by the caller; ggml's names end with NUL.
+    let name = unsafe { CStr::from_ptr((*weight).name.as_ptr()) }.to_str().ok()?;
+    name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
+}
 
 /// Whether `op` is part of a routed-expert block.
 ///

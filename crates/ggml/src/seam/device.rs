@@ -135,15 +135,13 @@ unsafe extern "C" fn get_buffer_type(_: *mut Device) -> api::ggml_backend_buffer
 
 unsafe extern "C" fn supports_op(_: *mut Device, op: *const api::ggml_tensor) -> bool {
     // SAFETY: ggml asks about live tensors.
-    unsafe { claim::belongs_to_block(op) }
+    unsafe { claim::belongs_to_block(op) && claim::is_claimed(op) }
 }
 
 unsafe extern "C" fn supports_buft(_: *mut Device, buft: api::ggml_backend_buffer_type_t) -> bool {
     // SAFETY: ggml passes a live buffer type.
-    let host = unsafe { api::ggml_backend_buft_is_host(buft) };
-    host || ACCEPTED.get().is_some_and(|accepted| {
-        buft == accepted.reserved.cast() || accepted.rearranged.contains(&buft)
-    })
+    let known = unsafe { api::ggml_backend_buft_is_host(buft) || reserve::is_one(buft.cast()) };
+    known || ACCEPTED.get().is_some_and(|accepted| accepted.rearranged.contains(&buft))
 }
 
 #[cfg(test)]

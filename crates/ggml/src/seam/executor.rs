@@ -2,7 +2,9 @@
 //! the plain one, for contexts nobody bound.
 
 use super::block::ExpertBlock;
+use crate::compute::blocks::Way;
 use crate::compute::outcome::ComputeOutcome;
+use crate::compute::subset::SubsetError;
 use crate::compute::unit::CpuUnit;
 
 /// Runs the routed-expert blocks of one context.
@@ -36,6 +38,8 @@ impl BlockExecutor for WholeOnCpu {
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, BlockError> {
-        Ok(cpu.compute(block))
+        let layer = block.layer();
+        let failed = |error: SubsetError| BlockError { layer, reason: error.to_string() };
+        cpu.compute(block, Way::Whole).map_err(failed)
     }
 }

@@ -25,12 +25,13 @@ pub(crate) mod device;
 pub(crate) mod executor;
 pub(crate) mod link;
 pub(crate) mod mapped;
-mod reserve;
+pub(crate) mod reserve;
 pub(crate) mod runtime;
 mod shelf;
 pub(crate) mod zeros;
 
 pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
+pub use claim::Claims;
 pub use executor::{BlockError, BlockExecutor};
 pub use link::SeamCounts;
 pub use runtime::{Runtime, Seam};

@@ -7,7 +7,7 @@
 
 use super::shelf::OwnType;
 use crate::api;
-use crate::api::abi::{Buffer, BufferInterface, BufferType};
+use crate::api::abi::{Buffer, BufferInterface, BufferType, Device};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
@@ -19,8 +19,15 @@ const NAME: &CStr = c"MOTLEY_EXPERTS";
 /// Makes the buffer type; lives until the process ends, as ggml's do. Its device is
 /// the [`super::shelf`], which only the loader meets.
 pub(crate) fn buffer_type() -> *mut BufferType {
-    let context = null_mut();
-    OwnType { get_name, alloc_buffer, get_alignment, is_host, context }.on_a_shelf().0
+    own_type(alloc_buffer, null_mut()).0
+}
+
+/// The same with an allocation and a context of one's own; both live until somebody frees them.
+pub(crate) fn own_type(
+    alloc_buffer: unsafe extern "C" fn(*mut BufferType, usize) -> api::ggml_backend_buffer_t,
+    context: *mut c_void,
+) -> (*mut BufferType, *mut Device) {
+    OwnType { get_name, alloc_buffer, get_alignment, is_host, context }.on_a_shelf()
 }
 
 /// Whether `buffer` is one of ours.
@@ -28,14 +35,22 @@ pub(crate) fn buffer_type() -> *mut BufferType {
 /// # Safety
 /// `buffer` is null or a live ggml buffer.
 pub(crate) unsafe fn owns(buffer: api::ggml_backend_buffer_t) -> bool {
-    // SAFETY: the caller vouches for the buffer; every type has a name that ends with NUL.
+    // SAFETY: the caller vouches for the buffer, and so for its type.
     unsafe {
         if buffer.is_null() {
             return false;
         }
-        let buft = (*buffer.cast::<Buffer>()).buft;
-        CStr::from_ptr(((*buft).iface.get_name)(buft)) == NAME
+        is_one((*buffer.cast::<Buffer>()).buft)
     }
+}
+
+/// Whether `buft` is one of ours.
+///
+/// # Safety
+/// `buft` is a live ggml buffer type.
+pub(crate) unsafe fn is_one(buft: *mut BufferType) -> bool {
+    // SAFETY: by the caller; every type has a name that ends with NUL.
+    unsafe { CStr::from_ptr(((*buft).iface.get_name)(buft)) == NAME }
 }
 
 unsafe extern "C" fn get_name(_: *mut BufferType) -> *const c_char {
@@ -51,7 +66,7 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
 }
 
 /// Address space, zeros where it is read.
-pub(super) unsafe extern "C" fn alloc_buffer(
+pub(crate) unsafe extern "C" fn alloc_buffer(
     buft: *mut BufferType,
     size: usize,
 ) -> api::ggml_backend_buffer_t {

@@ -5,9 +5,9 @@ use motley_ggml::gpu::{
     ComputeLane, CopyLane, GpuBlock, GpuDevice, GpuExpert, GpuOptions, GpuRow, GpuUnit,
 };
 use motley_ggml::{
-    Batch, BatchToken, BlockError, BlockExecutor, ComputeOutcome, Context, ContextOptions, CpuUnit,
-    ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam, Threadpool,
-    ThreadpoolOptions, Weights,
+    Batch, BatchToken, BlockError, BlockExecutor, Claims, ComputeOutcome, Context, ContextOptions,
+    CpuUnit, ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam, Threadpool,
+    ThreadpoolOptions, Way, Weights,
 };
 use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
@@ -65,7 +65,9 @@ impl TestModel {
             unified: true,
             precise_attention: false,
         };
-        let mut context = Context::new(Arc::clone(&self.model), &shape, pools, executor).unwrap();
+        let mut context =
+            Context::new(Arc::clone(&self.model), &shape, pools, (executor, Claims::all()))
+                .unwrap();
         let mut logits = Vec::new();
         let mut position = 0;
         let prompt: Vec<i32> = PROMPT.collect();
@@ -197,7 +199,7 @@ impl BlockExecutor for Split {
         }
         let copied = GpuBlock::of(block).expect("every operation can be cloned");
         let gpu_rows: Vec<_> = on_unit.iter().flatten().map(|(t, s, _)| (*t, *s)).collect();
-        cpu.compute_rows(block, &gpu_rows).expect("rows of this block");
+        cpu.compute_rows(block, &gpu_rows, Way::Whole).expect("rows of this block");
         let reference = outputs(block, &gpu_rows);
         let mut counted = self.counted.lock().unwrap();
         counted.blocks += 1;
@@ -222,7 +224,7 @@ impl BlockExecutor for Split {
             for (task, lane) in &mut tasks {
                 scope.spawn(|| assert_eq!(task.run(lane), ComputeOutcome::Done));
             }
-            cpu.compute_rows(block, &on_cpu).expect("rows of this block")
+            cpu.compute_rows(block, &on_cpu, Way::Whole).expect("rows of this block")
         });
         drop(on_unit);
         let idle = self.resident.values().all(|(_, expert)| expert.is_idle());
@@ -260,6 +262,6 @@ impl BlockExecutor for Whole {
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, BlockError> {
-        Ok(cpu.compute(block))
+        Ok(cpu.compute(block, Way::Whole).expect("a whole block"))
     }
 }

@@ -10,6 +10,8 @@ pub const DEFAULT_CONTEXT_TOKENS: u32 = 4096;
 /// Prompt for which chunks are compared and speeds are predicted, when nobody says.
 pub const DEFAULT_PROMPT_TOKENS: u32 = 1024;
 
+/// Length of the answer for which chunks and layouts are compared.
+pub(crate) const ANSWER_TOKENS: f64 = 256.0;
 /// Chunks that are compared (N7), the default one first; the last two are for little memory.
 pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
 

@@ -5,7 +5,7 @@ use motley_cost::calibration::WeightLayout;
 use motley_machine::{DeviceKind, Regime};
 use motley_model::format_bytes;
 
-use super::asked::{Asked, Loading};
+use super::asked::{ANSWER_TOKENS, Asked, Loading};
 use super::devices::{Candidate, usage};
 use super::error::DecideError;
 use super::facts::Facts;
@@ -13,6 +13,7 @@ use crate::budget::{Budget, BudgetReason, SessionShape};
 use crate::calibration::Calibration;
 use crate::device_use::DeviceUse;
 use crate::headroom::device_rows;
+use crate::kernels::{ExpertKernels, KernelFacts};
 use crate::placement::{Holding, Placement};
 use crate::predict::{Case, Prediction, decode, prefill};
 
@@ -158,10 +159,39 @@ impl<'a> Attempt<'a> {
         facts: &Facts<'_>,
         asked: &Asked,
     ) -> Result<Calibration, DecideError> {
-        // What is streamed or shared keeps the file's order.
-        let in_file_order = asked.exact || self.placement.regime != Regime::OneMemory;
-        let layout = if in_file_order { WeightLayout::Plain } else { WeightLayout::Rearranged };
-        costs(facts, asked, layout)
+        if self.in_file_order(asked) {
+            return costs(facts, asked, &|_| WeightLayout::Plain);
+        }
+        let kernels = self.kernels(facts, asked);
+        let routed = |name: &str| kernels.layouts.iter().find(|found| found.quantisation == name);
+        // llama.cpp rearranges the rest as it sees fit.
+        let layout = |name: &str| routed(name).map_or(WeightLayout::Repacked, |found| found.layout);
+        costs(facts, asked, &layout)
+    }
+
+    /// How the CPU computes experts.
+    pub(super) fn kernels(&self, facts: &Facts<'_>, asked: &Asked) -> ExpertKernels {
+        if asked.exact {
+            return ExpertKernels::exact();
+        }
+        let demand = &facts.model.demand;
+        let known = KernelFacts {
+            table: facts.measured,
+            threads: asked.threads.unwrap_or(facts.measured.map_or(1, |t| t.provenance.cores)),
+            width: demand.expert_matrix_weights(),
+            offered: facts.layouts,
+            experts: (demand.experts, demand.used),
+            tokens: (self.session.chunk_tokens, asked.prompt_tokens, ANSWER_TOKENS as u32),
+        };
+        match self.in_file_order(asked) {
+            true => ExpertKernels::in_file_order(&known),
+            false => ExpertKernels::in_memory(&known),
+        }
+    }
+
+    /// What is streamed or shared keeps the file's order.
+    fn in_file_order(&self, asked: &Asked) -> bool {
+        asked.exact || self.placement.regime != Regime::OneMemory
     }
 
     /// Expected prefill and decode.
@@ -190,7 +220,7 @@ impl<'a> Attempt<'a> {
 pub(super) fn costs(
     facts: &Facts<'_>,
     asked: &Asked,
-    layout: WeightLayout,
+    layout: &dyn Fn(&str) -> WeightLayout,
 ) -> Result<Calibration, DecideError> {
     let Some(table) = facts.measured else { return Ok(Calibration::derive(facts.machine)?) };
     let threads = asked.threads.unwrap_or(table.provenance.cores);

@@ -9,11 +9,12 @@ use super::asked::{Goal, Loading};
 use crate::budget::{Budget, SessionShape};
 use crate::cores::ThreadSets;
 use crate::device_use::DeviceUse;
+use crate::kernels::ExpertKernels;
 use crate::placement::Placement;
 use crate::predict::Prediction;
 
 /// Version of the format this crate writes and reads.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Everything a run executes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,8 @@ pub struct Decision {
     pub rules: Rules,
     /// What the rules decide with, where devices share the experts; measured or typical.
     pub expert_costs: Option<Costs>,
+    /// How the CPU computes experts: layouts and ways (W2, W4).
+    pub kernels: ExpertKernels,
     /// Weights in the file's order: equal to the last bit whatever the placement (M5).
     pub exact: bool,
     pub prefill: Prediction,

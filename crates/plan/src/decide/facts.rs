@@ -7,6 +7,7 @@ use motley_profile::Profile;
 
 use crate::budget::MachineMemory;
 use crate::cores::{MachineCores, ThreadSets};
+use crate::kernels::OfferedLayouts;
 use crate::needs::ModelNeeds;
 
 /// The facts.
@@ -22,6 +23,9 @@ pub struct Facts<'a> {
     pub memory: Option<MachineMemory>,
     pub gpus: &'a [GpuFact],
     pub cores: &'a MachineCores,
+    /// Layouts the CPU computes the model's routed experts in, by type, the type with most bytes
+    /// first; empty where nobody can say.
+    pub layouts: &'a [OfferedLayouts],
     /// What `tune` found for this model here.
     pub tuned: Option<&'a ThreadSets>,
 }

@@ -33,15 +33,13 @@ use crate::calibration::Calibration;
 use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
 use crate::device_use::DeviceUse;
 use crate::expert_costs::ExpertCosts;
-use asked::{Asked, CHUNKS, Goal, Loading};
+use asked::{ANSWER_TOKENS, Asked, CHUNKS, Goal, Loading};
 use attempt::{Attempt, costs};
 use decision::{Decision, DeviceShare, FORMAT_VERSION, ModelId};
 use devices::{Candidate, candidates};
 use error::DecideError;
 use facts::Facts;
 
-/// Length of the answer for which chunks are compared.
-const ANSWER_TOKENS: f64 = 256.0;
 /// How much faster another chunk than the default one must be.
 const CHUNK_GAIN: f64 = 1.03;
 /// Under the goal `memory`, speed that is kept of what all memory would give.
@@ -92,6 +90,7 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         session: attempt.session,
         rules,
         expert_costs: expert_costs(facts, asked, &attempt)?,
+        kernels: attempt.kernels(facts, asked),
         exact: asked.exact,
         prefill,
         decode,
@@ -247,7 +246,7 @@ fn expert_costs(
     if attempt.placement.regime != Regime::Hybrid {
         return Ok(None);
     }
-    let calibration = costs(facts, asked, WeightLayout::Plain)?;
+    let calibration = costs(facts, asked, &|_| WeightLayout::Plain)?;
     let ExpertCosts { cpu, gpu: device, link } = ExpertCosts::of(&calibration, &facts.model.demand);
     let known = KnownCosts { cpu: Some(cpu), device, link };
     Ok(Some(known.hybrid(facts.model.expert_bytes)))

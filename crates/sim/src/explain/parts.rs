@@ -17,6 +17,10 @@ pub enum TimePart {
     Memory,
     /// The rest of computing routed experts.
     Compute,
+    /// Rows of one expert gathered, and put back in their places.
+    Moving,
+    /// Threads that wait for each other at the end of a block of experts.
+    Waiting,
     /// Waiting for the disk with nothing to compute.
     Disk,
     /// Copies between devices.
@@ -29,9 +33,11 @@ pub enum TimePart {
 
 impl TimePart {
     /// All of them, in the order of a page.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Dense,
         Self::Compute,
+        Self::Moving,
+        Self::Waiting,
         Self::Memory,
         Self::Disk,
         Self::Transfer,
@@ -44,6 +50,8 @@ impl TimePart {
         match self {
             Self::Dense => "dense layers",
             Self::Compute => "experts, compute",
+            Self::Moving => "experts, gather",
+            Self::Waiting => "experts, barriers",
             Self::Memory => "experts, memory",
             Self::Disk => "waiting for disk",
             Self::Transfer => "transfer",
@@ -118,11 +126,17 @@ impl PhaseParts {
         let read_bytes = experts_computed(phase) as f64 * expert_bytes as f64;
         let reached =
             (phase.compute_s > 0.0 && read_bytes > 0.0).then(|| read_bytes / phase.compute_s / 1e9);
-        let memory_s = rate.map_or(0.0, |rate| (read_bytes / (rate * 1e9)).min(phase.compute_s));
+        // Both are of the time of computing, and there only where experts were computed one by one.
+        let moving_s = phase.moving_s.min(phase.compute_s);
+        let waiting_s = phase.waiting_s.min(phase.compute_s - moving_s);
+        let kernels_s = phase.compute_s - moving_s - waiting_s;
+        let memory_s = rate.map_or(0.0, |rate| (read_bytes / (rate * 1e9)).min(kernels_s));
         let seconds = |part| match part {
             TimePart::Dense => phase.dense_s(),
             TimePart::Memory => memory_s,
-            TimePart::Compute => phase.compute_s - memory_s,
+            TimePart::Compute => kernels_s - memory_s,
+            TimePart::Moving => moving_s,
+            TimePart::Waiting => waiting_s,
             TimePart::Disk => phase.stall_s,
             TimePart::Transfer => 0.0,
             TimePart::Sync => phase.overhead_s(),
@@ -205,6 +219,17 @@ mod tests {
             PhaseParts::of(&resident, 100_000_000, 0.0, Some(40.0)).bound,
             Bottleneck::Compute
         );
+    }
+
+    #[test]
+    fn experts_computed_one_by_one_have_their_parts() {
+        let blocks = PhaseRecord { kernels_s: 0.3, moving_s: 0.05, waiting_s: 0.15, ..phase() };
+        let parts = PhaseParts::of(&blocks, 100_000_000, 0.0, None);
+        let of = |part| (1e3 * parts.seconds(part)).round();
+        assert_eq!((of(TimePart::Compute), of(TimePart::Moving)), (300.0, 50.0));
+        assert_eq!(of(TimePart::Waiting), 150.0);
+        let sum: f64 = parts.parts.iter().map(|(_, seconds)| seconds).sum();
+        assert!((sum - 2.0).abs() < 1e-9, "{parts:?}");
     }
 
     #[test]

@@ -109,6 +109,8 @@ fn colour(part: TimePart) -> &'static str {
         TimePart::Dense => "#9a9a9a",
         TimePart::Compute => "#1f77b4",
         TimePart::Memory => "#74b3de",
+        TimePart::Moving => "#5a9bd4",
+        TimePart::Waiting => "#c6dbef",
         TimePart::Disk => "#d6781e",
         TimePart::Transfer => "#9650aa",
         TimePart::Sync => "#d8c04a",

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::measure::{ExpertKind, MeasureOptions, measure};
-use motley_cost::calibration::{CalibrationFile, ExpertCost, WeightLayout};
+use motley_cost::calibration::{CalibrationFile, ExpertCost, KernelWay};
 use motley_engine::{Runtime, Seam};
 use motley_model::ModelSpec;
 use std::path::Path;
@@ -124,11 +124,11 @@ fn experts(measured: &CalibrationFile, width: u16) -> String {
         "Other shape",
     ]);
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
-        let layout = match cost.layout {
-            WeightLayout::Plain => "plain",
-            WeightLayout::Rearranged => "repacked",
+        let way = match cost.way {
+            KernelWay::Whole => "whole",
+            KernelWay::Blocks => "blocks",
         };
-        table.add_row(row(cost, layout));
+        table.add_row(row(cost, &format!("{}, {way}", cost.layout.name())));
     }
     for device in &measured.devices {
         for cost in &device.experts {
@@ -166,14 +166,15 @@ fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
 mod tests {
     use super::*;
     use motley_cost::calibration::{
-        DeviceCost, FORMAT_VERSION, MeasuredPoint, MemoryRate, Provenance,
+        DeviceCost, FORMAT_VERSION, MeasuredPoint, MemoryRate, Provenance, WeightLayout,
     };
 
     fn measured() -> CalibrationFile {
         let expert = ExpertCost {
             quantisation: "mxfp4".into(),
             bits_per_weight: 4.25,
-            layout: WeightLayout::Rearranged,
+            layout: WeightLayout::Repacked,
+            way: KernelWay::Whole,
             threads: 128,
             block_us: 4.0,
             launch_us: 2.0,

@@ -66,11 +66,11 @@ pub(super) fn measure(
         }
     }
     bar.finish_and_clear();
-    let costs = |record: Option<&RunRecord>, layout| -> Result<Option<PhasesCosts>> {
+    let costs = |record: Option<&RunRecord>, layout: WeightLayout| -> Result<Option<PhasesCosts>> {
         let (Some(record), Some(counted)) = (record, &on_disk) else { return Ok(None) };
         let demand = Demand::of(&known.spec);
         let width = demand.expert_matrix_weights();
-        let unit = Calibration::measured(table, layout, threads, width)?.cpu;
+        let unit = Calibration::measured(table, &|_| layout, threads, width)?.cpu;
         let expected_us = |tokens| unit.us(&demand.expert_matrices(), tokens);
         Ok(costs(record, counted, &expected_us))
     };
@@ -78,7 +78,7 @@ pub(super) fn measure(
         cpu: table.provenance.cpu.clone(),
         threads,
         streamed: costs(on_disk.as_ref(), WeightLayout::Plain)?,
-        resident: costs(in_memory.as_ref(), WeightLayout::Rearranged)?,
+        resident: costs(in_memory.as_ref(), WeightLayout::Repacked)?,
     }))
 }
 

@@ -2,8 +2,10 @@
 //! beside it for one block. Buffers are numbers to the executor; here each holds an expert.
 
 use super::units::{CopyOrder, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit, Link, UnitFailed};
+use crate::blocks::drive::way_of;
 use motley_ggml::gpu::{ComputeLane, CopyLane, GpuBlock, GpuExpert, GpuTask, GpuUnit, Refused};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_plan::ExpertKernels;
 use motley_store::MappedExperts;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -102,6 +104,8 @@ pub struct CpuHome<'a, 'g> {
     /// The block; rows the device computes are left alone.
     pub block: &'a mut ExpertBlock<'g>,
     pub cpu: &'a mut CpuUnit,
+    /// How it computes.
+    pub kernels: &'a ExpertKernels,
 }
 
 impl HomeUnit for CpuHome<'_, '_> {
@@ -114,7 +118,8 @@ impl HomeUnit for CpuHome<'_, '_> {
         let slots = block.slots();
         let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
         let rows: Vec<_> = all.filter(is_ours).collect();
-        let outcome = self.cpu.compute_rows(self.block, &rows);
+        let way = way_of(self.kernels, self.kernels.in_blocks(rows.len(), orders.len()));
+        let outcome = self.cpu.compute_rows(self.block, &rows, way);
         flow(outcome.map_err(|error| UnitFailed(error.to_string()))?)
     }
 }

@@ -16,6 +16,7 @@ use motley_ggml::gpu::GpuUnit;
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_machine::Regime;
 use motley_model::{ModelSpec, OpenedFile, Sizes};
+use motley_plan::ExpertKernels;
 use motley_sched::cache::Routed;
 use motley_sched::prefetch::Prediction;
 use motley_sched::regime::typical_hybrid;
@@ -146,6 +147,7 @@ impl BlockHelper for HybridHelper {
         phase: Phase,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
+        kernels: &ExpertKernels,
     ) -> Result<Option<ComputeOutcome>, String> {
         let job = match DeviceJob::new(block) {
             Ok(job) => job,
@@ -181,7 +183,7 @@ impl BlockHelper for HybridHelper {
             scores,
         };
         let routing = Routing { routed, phase, predictions };
-        let done = executor.run(&routing, job, &mut CpuHome { block, cpu });
+        let done = executor.run(&routing, job, &mut CpuHome { block, cpu, kernels });
         let done = done.map_err(|error| error.to_string())?;
         done.job.finish(block);
         Ok(Some(match done.flow {

@@ -5,9 +5,11 @@ use super::figures::LayerFigures;
 use super::layer::NpuLayer;
 use super::options::{NpuOverflow, Shared};
 use super::weights::LayerError;
+use crate::blocks::drive::way_of;
 use crate::blocks::helper::BlockHelper;
 use crate::clock::now;
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_plan::ExpertKernels;
 use motley_sched::Phase;
 use motley_sched::overflow::{Capped, Overflow, Pair, cap};
 use std::collections::HashMap;
@@ -30,6 +32,7 @@ impl BlockHelper for NpuHelper {
         phase: Phase,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
+        kernels: &ExpertKernels,
     ) -> Result<Option<ComputeOutcome>, String> {
         let least = LEAST_SHARE * f64::from(self.shared.options.chunk_tokens);
         if phase == Phase::Decode || !self.is_ready(block) {
@@ -50,7 +53,9 @@ impl BlockHelper for NpuHelper {
         let (device, outcome, cpu_took) = std::thread::scope(|scope| {
             let device = scope.spawn(|| layer.run(launch));
             let start = now();
-            let outcome = cpu.compute_rows(block, &divided.cpu_rows);
+            let rows = &divided.cpu_rows;
+            let way = way_of(kernels, kernels.in_blocks(rows.len(), block.experts()));
+            let outcome = cpu.compute_rows(block, rows, way);
             let cpu_took = start.elapsed();
             (device.join(), outcome, cpu_took)
         });

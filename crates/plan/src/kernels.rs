@@ -1,0 +1,344 @@
+//! How the CPU computes routed experts (W2, W4): in which layout their weights lie, and whether a
+//! block is one `MUL_MAT_ID` or blocks of one expert's rows. Decided from measured curves; where
+//! nothing was measured, from what was found on other machines.
+
+use motley_cost::calibration::{CalibrationFile as Table, ExpertCost, KernelWay, WeightLayout};
+use motley_model::gguf::GgmlType;
+use serde::{Deserialize, Serialize};
+
+/// Rows per expert from which blocks were faster wherever they were measured, for machines on which
+/// nobody did.
+const TYPICAL_FROM_ROWS: f64 = 4.0;
+/// A block of one expert, where nobody measured.
+const TYPICAL_ROWS_MOST: u32 = 128;
+/// Bounds of one: below, weights are read too often; above, threads do not end together.
+const ROWS_MOST: (u32, u32) = (32, 512);
+/// Part of the best speed a block must reach (W4's knee).
+const KNEE: f64 = 0.95;
+/// How much faster another layout than the one before must be: noise decides below it.
+const LAYOUT_GAIN: f64 = 1.02;
+/// Most tokens that are looked at.
+const MOST_TOKENS: u32 = 8192;
+
+/// What a run does with its experts on the CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpertKernels {
+    /// Layout of experts in memory by element type; others lie plain.
+    pub layouts: Vec<TypeLayout>,
+    /// Rows of an expert, on average, from which blocks are faster; `None` for never.
+    pub blocks_from_rows: Option<f64>,
+    /// Most rows of one block.
+    pub rows_most: u32,
+}
+
+/// A type and its layout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypeLayout {
+    /// ggml's name of the type.
+    pub quantisation: String,
+    pub layout: WeightLayout,
+}
+
+/// Layouts this machine computes experts of one type in; plain is always one of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedLayouts {
+    pub ty: GgmlType,
+    pub layouts: Vec<WeightLayout>,
+}
+
+/// What decides: curves, and how often each part of them is used.
+pub(crate) struct KernelFacts<'f> {
+    pub(crate) table: Option<&'f Table>,
+    pub(crate) threads: u32,
+    /// Weights of one matrix.
+    pub(crate) width: f64,
+    /// Types of the routed experts with the layouts there are, the type with most bytes first.
+    pub(crate) offered: &'f [OfferedLayouts],
+    /// Experts of a layer, and those of one token.
+    pub(crate) experts: (u32, u32),
+    /// Tokens of a chunk, of the prompt and of the answer that are expected.
+    pub(crate) tokens: (u32, u32, u32),
+}
+
+impl Default for ExpertKernels {
+    /// Plain, in blocks where an expert has several rows.
+    fn default() -> Self {
+        Self {
+            layouts: Vec::new(),
+            blocks_from_rows: Some(TYPICAL_FROM_ROWS),
+            rows_most: TYPICAL_ROWS_MOST,
+        }
+    }
+}
+
+impl ExpertKernels {
+    /// The file's order and `MUL_MAT_ID`, as the bare engine computes (`--exact`).
+    pub fn exact() -> Self {
+        Self { layouts: Vec::new(), blocks_from_rows: None, rows_most: TYPICAL_ROWS_MOST }
+    }
+
+    /// Whether `rows` rows of `experts` different experts are computed in blocks.
+    pub fn in_blocks(&self, rows: usize, experts: usize) -> bool {
+        self.blocks_from_rows.is_some_and(|from| rows as f64 >= from * experts as f64)
+    }
+
+    /// Layout of experts of that type in memory.
+    pub fn layout(&self, ty: GgmlType) -> WeightLayout {
+        let found = self.layouts.iter().find(|found| found.quantisation == ty.name());
+        found.map_or(WeightLayout::Plain, |found| found.layout)
+    }
+
+    /// The fewest tokens whose experts have enough rows for blocks when each chooses `used` of
+    /// `experts` by chance; `u32::MAX` for never.
+    pub fn from_tokens(&self, experts: u32, used: u32) -> u32 {
+        let enough = |tokens: &u32| {
+            let (experts, rows) = (f64::from(experts), f64::from(*tokens) * f64::from(used));
+            self.blocks_from_rows
+                .is_some_and(|from| rows >= from * distinct(experts, used, *tokens))
+        };
+        (1..=MOST_TOKENS).find(enough).unwrap_or(u32::MAX)
+    }
+
+    /// For experts that stay in the file's order.
+    pub(crate) fn in_file_order(facts: &KernelFacts<'_>) -> Self {
+        let plain = |offered: &OfferedLayouts| TypeLayout {
+            quantisation: offered.ty.name().into(),
+            layout: WeightLayout::Plain,
+        };
+        Self::with(facts, facts.offered.iter().map(plain).collect())
+    }
+
+    /// For experts in memory: each type in its fastest layout for the expected mix.
+    pub(crate) fn in_memory(facts: &KernelFacts<'_>) -> Self {
+        let fastest = |offered: &OfferedLayouts| TypeLayout {
+            quantisation: offered.ty.name().into(),
+            layout: facts.fastest(offered),
+        };
+        Self::with(facts, facts.offered.iter().map(fastest).collect())
+    }
+
+    fn with(facts: &KernelFacts<'_>, layouts: Vec<TypeLayout>) -> Self {
+        let main = layouts.first();
+        let curves = main.map(|main| facts.curves(&main.quantisation, main.layout));
+        Self {
+            blocks_from_rows: match (main, &curves) {
+                (Some(main), _) if main.layout.is_apart() => Some(0.0),
+                (_, Some(Curves { whole: Some(whole), blocks: Some(blocks) })) => {
+                    crossing(whole, blocks)
+                }
+                _ => Some(TYPICAL_FROM_ROWS),
+            },
+            rows_most: curves.and_then(|curves| knee(curves.blocks?)).unwrap_or(TYPICAL_ROWS_MOST),
+            layouts,
+        }
+    }
+}
+
+/// Experts of one type and layout in both ways, as far as they were measured.
+struct Curves<'t> {
+    whole: Option<&'t ExpertCost>,
+    blocks: Option<&'t ExpertCost>,
+}
+
+impl KernelFacts<'_> {
+    fn curves(&self, quantisation: &str, layout: WeightLayout) -> Curves<'_> {
+        let of = |way| {
+            let table = self.table?;
+            let found = table.expert_near(quantisation, layout, way, self.threads, self.width)?;
+            (found.layout == layout && found.way == way).then_some(found)
+        };
+        Curves { whole: of(KernelWay::Whole), blocks: of(KernelWay::Blocks) }
+    }
+
+    /// The layout with the shortest time for a prompt and its answer; the most specialised one
+    /// where nobody measured.
+    fn fastest(&self, offered: &OfferedLayouts) -> WeightLayout {
+        let name = offered.ty.name();
+        let timed = |&layout: &WeightLayout| Some((layout, self.us(&self.curves(name, layout))?));
+        let times: Vec<_> = offered.layouts.iter().filter_map(timed).collect();
+        let best = times
+            .iter()
+            .copied()
+            .reduce(|best, next| if next.1 * LAYOUT_GAIN < best.1 { next } else { best });
+        let specialised = offered.layouts.iter().copied().max();
+        best.map(|(layout, _)| layout).or(specialised).unwrap_or(WeightLayout::Plain)
+    }
+
+    /// Time of the expected mix in one layer; `None` where nothing was measured.
+    fn us(&self, curves: &Curves<'_>) -> Option<f64> {
+        let (chunk, prompt, answer) = self.tokens;
+        let (experts, used) = (f64::from(self.experts.0.max(1)), self.experts.1);
+        let of = |tokens: u32| {
+            let met = distinct(experts, used, tokens).max(1.0);
+            let rows = f64::from(tokens) * f64::from(used) / met;
+            let one = |cost: &&ExpertCost| cost.block_us + met * cost.measured_us(rows);
+            let ways = [curves.whole, curves.blocks];
+            ways.iter().flatten().map(one).reduce(f64::min)
+        };
+        let chunks = f64::from(prompt) / f64::from(chunk.max(1));
+        Some(chunks * of(chunk.max(1))? + f64::from(answer) * of(1)?)
+    }
+}
+
+/// Different experts that `tokens` tokens meet when each chooses `used` of `experts` by chance.
+fn distinct(experts: f64, used: u32, tokens: u32) -> f64 {
+    let missed = 1.0 - f64::from(used) / experts.max(1.0);
+    experts * (1.0 - missed.max(0.0).powi(tokens as i32))
+}
+
+/// Rows from which blocks are never slower again.
+fn crossing(whole: &ExpertCost, blocks: &ExpertCost) -> Option<f64> {
+    let both = whole.measured.iter().filter_map(|point| {
+        let other = blocks.measured.iter().find(|other| other.tokens == point.tokens)?;
+        Some((point.tokens, other.took_us <= point.took_us))
+    });
+    let points: Vec<_> = both.collect();
+    let slower = points.iter().rposition(|(_, faster)| !faster);
+    let first = slower.map_or(0, |index| index + 1);
+    points.get(first).map(|(rows, _)| f64::from(*rows))
+}
+
+/// The fewest rows that reach most of the best speed.
+fn knee(blocks: &ExpertCost) -> Option<u32> {
+    let speed = |index: usize| {
+        let point = blocks.measured.get(index)?;
+        Some(f64::from(point.tokens) / point.took_us.max(f64::MIN_POSITIVE))
+    };
+    let speeds: Vec<f64> = (0..blocks.measured.len()).filter_map(speed).collect();
+    let best = speeds.iter().copied().fold(0.0, f64::max);
+    let index = speeds.iter().position(|speed| *speed >= KNEE * best)?;
+    let rows = blocks.measured.get(index)?.tokens;
+    Some(rows.clamp(ROWS_MOST.0, ROWS_MOST.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use motley_cost::calibration::{FORMAT_VERSION, MeasuredPoint, Provenance};
+
+    const ROWS: [u32; 5] = [1, 4, 16, 64, 256];
+
+    fn cost(layout: WeightLayout, way: KernelWay, us: [f64; 5]) -> ExpertCost {
+        let point = |(tokens, took_us)| MeasuredPoint { tokens, took_us };
+        ExpertCost {
+            quantisation: "q4_0".into(),
+            bits_per_weight: 4.5,
+            layout,
+            way,
+            threads: 2,
+            block_us: 0.0,
+            launch_us: 0.0,
+            us_per_mb: 1.0,
+            us_per_mflop: 1.0,
+            residuals: Default::default(),
+            other_shape_relative: None,
+            other_shape_points_relative: None,
+            hidden: 2048,
+            intermediate: 768,
+            measured: ROWS.into_iter().zip(us).map(point).collect(),
+        }
+    }
+
+    fn table(experts: Vec<ExpertCost>) -> Table {
+        Table {
+            version: FORMAT_VERSION,
+            provenance: Provenance {
+                date: "2026-01-31T12:00:00Z".into(),
+                program: "motley".into(),
+                cpu: "Some CPU".into(),
+                cores: 2,
+                instructions: vec![],
+                load_one_min: None,
+                took_s: 1.0,
+                quick: false,
+            },
+            machine: motley_machine::find("two-core-24gb").unwrap(),
+            memory: vec![],
+            disk: None,
+            links: vec![],
+            experts,
+            devices: vec![],
+        }
+    }
+
+    fn measured() -> Table {
+        use KernelWay::{Blocks, Whole};
+        use WeightLayout::{Amx, Plain, Repacked};
+        table(vec![
+            cost(Plain, Whole, [230.0, 900.0, 3_500.0, 14_000.0, 56_000.0]),
+            cost(Plain, Blocks, [240.0, 800.0, 2_400.0, 8_000.0, 31_000.0]),
+            cost(Repacked, Whole, [190.0, 760.0, 2_900.0, 8_600.0, 33_000.0]),
+            cost(Repacked, Blocks, [195.0, 770.0, 1_800.0, 5_900.0, 23_000.0]),
+            cost(Amx, Blocks, [250.0, 450.0, 650.0, 1_600.0, 5_700.0]),
+        ])
+    }
+
+    fn offered() -> Vec<OfferedLayouts> {
+        let layouts = vec![WeightLayout::Plain, WeightLayout::Repacked, WeightLayout::Amx];
+        vec![OfferedLayouts { ty: GgmlType::Q4_0, layouts }]
+    }
+
+    fn facts<'f>(
+        table: Option<&'f Table>,
+        offered: &'f [OfferedLayouts],
+        tokens: (u32, u32, u32),
+    ) -> KernelFacts<'f> {
+        KernelFacts { table, threads: 2, width: 2048.0 * 768.0, offered, experts: (128, 8), tokens }
+    }
+
+    #[test]
+    fn the_mix_decides_the_layout() {
+        let (table, offered) = (measured(), offered());
+        let layout = |tokens| {
+            let kernels = ExpertKernels::in_memory(&facts(Some(&table), &offered, tokens));
+            kernels.layout(GgmlType::Q4_0)
+        };
+        assert_eq!(layout((512, 2048, 256)), WeightLayout::Amx, "prompts");
+        assert_eq!(layout((512, 1, 4096)), WeightLayout::Repacked, "answers");
+        let without = [OfferedLayouts { layouts: vec![WeightLayout::Plain], ..offered[0].clone() }];
+        let kernels = ExpertKernels::in_memory(&facts(Some(&table), &without, (512, 2048, 256)));
+        assert_eq!(kernels.layout(GgmlType::Q4_0), WeightLayout::Plain);
+    }
+
+    #[test]
+    fn blocks_begin_where_they_are_faster() {
+        let (table, offered) = (measured(), offered());
+        let repacked = ExpertKernels::with(
+            &facts(Some(&table), &offered, (512, 1, 4096)),
+            vec![TypeLayout { quantisation: "q4_0".into(), layout: WeightLayout::Repacked }],
+        );
+        assert_eq!(repacked.blocks_from_rows, Some(16.0));
+        assert!(!repacked.in_blocks(8 * 15, 8) && repacked.in_blocks(8 * 16, 8));
+        // 16 rows for each of 128 experts: 256 tokens.
+        let from = repacked.from_tokens(128, 8);
+        assert!((200..=256).contains(&from), "{from}");
+        assert_eq!(repacked.rows_most, 64, "the knee");
+        let amx = ExpertKernels::in_memory(&facts(Some(&table), &offered, (512, 2048, 256)));
+        assert_eq!((amx.blocks_from_rows, amx.from_tokens(128, 8)), (Some(0.0), 1));
+        let plain = ExpertKernels::in_file_order(&facts(Some(&table), &offered, (512, 2048, 1)));
+        assert_eq!(plain.blocks_from_rows, Some(4.0));
+        assert_eq!(plain.layout(GgmlType::Q4_0), WeightLayout::Plain);
+    }
+
+    #[test]
+    fn a_way_that_is_never_faster_is_never_taken() {
+        let whole = cost(WeightLayout::Plain, KernelWay::Whole, [1.0, 2.0, 3.0, 4.0, 5.0]);
+        let blocks = ExpertCost { way: KernelWay::Blocks, ..whole.clone() };
+        let slower = cost(WeightLayout::Plain, KernelWay::Blocks, [1.0, 2.0, 3.0, 4.0, 5.1]);
+        assert_eq!(crossing(&whole, &blocks), Some(1.0));
+        assert_eq!(crossing(&whole, &slower), None);
+        assert_eq!(ExpertKernels::exact().from_tokens(128, 8), u32::MAX);
+        assert!(!ExpertKernels::exact().in_blocks(1 << 20, 1));
+    }
+
+    #[test]
+    fn without_measurements_the_most_specialised_layout_is_taken() {
+        let offered = offered();
+        let kernels = ExpertKernels::in_memory(&facts(None, &offered, (512, 512, 256)));
+        assert_eq!(kernels.layout(GgmlType::Q4_0), WeightLayout::Amx);
+        let nothing = ExpertKernels::in_memory(&facts(None, &[], (512, 512, 256)));
+        assert_eq!(nothing, ExpertKernels::default());
+    }
+}
