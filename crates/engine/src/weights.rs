@@ -120,30 +120,31 @@ fn layout_of(layout: WeightLayout) -> Layout {
 pub fn offered_layouts(_: &Runtime, spec: &ModelSpec) -> Vec<OfferedLayouts> {
     let is_expert =
         |tensor: &&SpecTensor| matches!(tensor.role, Role::Routed { part: TensorPart::Weight, .. });
-    let mut types: Vec<(GgmlType, u64, Vec<MatrixShape>)> = Vec::new();
+    let mut types: Vec<(GgmlType, Vec<(MatrixShape, u64)>)> = Vec::new();
     for tensor in spec.tensors.iter().filter(is_expert) {
-        let ty = tensor.ty;
-        let [row, rows] = [0, 1].map(|at| tensor.dims.get(at).copied().unwrap_or(1) as u32);
-        let shape = MatrixShape { ty, row, rows };
-        match types.iter_mut().find(|(known, ..)| *known == ty) {
-            Some((_, bytes, shapes)) => {
-                *bytes += tensor.range.len_bytes;
-                if !shapes.contains(&shape) {
-                    shapes.push(shape);
-                }
-            }
-            None => types.push((ty, tensor.range.len_bytes, vec![shape])),
+        let dimension = |at: usize| tensor.dims.get(at).copied().unwrap_or(1);
+        let shape =
+            MatrixShape { ty: tensor.ty, row: dimension(0) as u32, rows: dimension(1) as u32 };
+        let known = types.iter_mut().find(|(ty, _)| *ty == tensor.ty);
+        match known {
+            Some((_, shapes)) => shapes.push((shape, dimension(2))),
+            None => types.push((tensor.ty, vec![(shape, dimension(2))])),
         }
     }
-    types.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
     let all = [WeightLayout::Plain, WeightLayout::Repacked, WeightLayout::Amx];
-    let offered = |(ty, _, shapes): (GgmlType, u64, Vec<MatrixShape>)| {
-        let has = |layout: &WeightLayout| {
-            shapes.iter().all(|shape| layout_of(*layout).bytes(shape).is_some())
+    let offered = |(ty, shapes): (GgmlType, Vec<(MatrixShape, u64)>)| {
+        let bytes = |layout: WeightLayout| {
+            let one = |(shape, experts): &(MatrixShape, u64)| {
+                layout_of(layout).bytes(shape).map(|bytes| bytes * experts)
+            };
+            Some((layout, shapes.iter().map(one).sum::<Option<u64>>()?))
         };
-        OfferedLayouts { ty, layouts: all.into_iter().filter(has).collect() }
+        OfferedLayouts { ty, layouts: all.into_iter().filter_map(bytes).collect() }
     };
-    types.into_iter().map(offered).collect()
+    let mut types: Vec<_> = types.into_iter().map(offered).collect();
+    types
+        .sort_by_key(|offered| std::cmp::Reverse(offered.layouts.first().map(|(_, bytes)| *bytes)));
+    types
 }
 
 /// What is read while experts are left on disk.

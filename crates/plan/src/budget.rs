@@ -83,6 +83,13 @@ impl Budget {
         self.bytes_with(if self.experts > 0 { self.experts + 1 } else { 0 })
     }
 
+    /// What `machine` can give beyond everything; 0 when it does not fit.
+    pub fn spare_bytes(&self, machine: MachineMemory) -> u64 {
+        let (ceiling_bytes, _) = machine.ceiling();
+        let bytes = ceiling_bytes.saturating_sub(machine.reserve_bytes());
+        bytes.saturating_sub(self.largest_sensible_bytes())
+    }
+
     /// What to take on `machine` when nobody says.
     pub fn default_bytes(&self, machine: MachineMemory) -> DefaultBudget {
         let (ceiling_bytes, ceiling) = machine.ceiling();

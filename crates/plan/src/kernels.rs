@@ -45,7 +45,22 @@ pub struct TypeLayout {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfferedLayouts {
     pub ty: GgmlType,
-    pub layouts: Vec<WeightLayout>,
+    /// With the bytes that all experts of the type take in it.
+    pub layouts: Vec<(WeightLayout, u64)>,
+}
+
+impl OfferedLayouts {
+    /// Layouts that need at most `spare_bytes` more than the file's order.
+    fn within(&self, spare_bytes: u64) -> impl Iterator<Item = WeightLayout> {
+        let plain = self.bytes(WeightLayout::Plain);
+        let fits = move |(_, bytes): &&(WeightLayout, u64)| *bytes <= plain + spare_bytes;
+        self.layouts.iter().filter(fits).map(|(layout, _)| *layout)
+    }
+
+    fn bytes(&self, layout: WeightLayout) -> u64 {
+        let found = self.layouts.iter().find(|(offered, _)| *offered == layout);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
 }
 
 /// What decides: curves, and how often each part of them is used.
@@ -56,6 +71,8 @@ pub(crate) struct KernelFacts<'f> {
     pub(crate) width: f64,
     /// Types of the routed experts with the layouts there are, the type with most bytes first.
     pub(crate) offered: &'f [OfferedLayouts],
+    /// Memory there is beyond the model as it is in the file; some layouts are larger.
+    pub(crate) spare_bytes: u64,
     /// Experts of a layer, and those of one token.
     pub(crate) experts: (u32, u32),
     /// Tokens of a chunk, of the prompt and of the answer that are expected.
@@ -79,11 +96,6 @@ impl ExpertKernels {
         Self { layouts: Vec::new(), blocks_from_rows: None, rows_most: TYPICAL_ROWS_MOST }
     }
 
-    /// Whether `rows` rows of `experts` different experts are computed in blocks.
-    pub fn in_blocks(&self, rows: usize, experts: usize) -> bool {
-        self.blocks_from_rows.is_some_and(|from| rows as f64 >= from * experts as f64)
-    }
-
     /// Layout of experts of that type in memory.
     pub fn layout(&self, ty: GgmlType) -> WeightLayout {
         let found = self.layouts.iter().find(|found| found.quantisation == ty.name());
@@ -93,12 +105,18 @@ impl ExpertKernels {
     /// The fewest tokens whose experts have enough rows for blocks when each chooses `used` of
     /// `experts` by chance; `u32::MAX` for never.
     pub fn from_tokens(&self, experts: u32, used: u32) -> u32 {
-        let enough = |tokens: &u32| {
-            let (experts, rows) = (f64::from(experts), f64::from(*tokens) * f64::from(used));
-            self.blocks_from_rows
-                .is_some_and(|from| rows >= from * distinct(experts, used, *tokens))
+        let Some(from) = self.blocks_from_rows else { return u32::MAX };
+        let enough = |tokens: u32| {
+            let (experts, rows) = (f64::from(experts), f64::from(tokens) * f64::from(used));
+            rows >= from * distinct(experts, used, tokens)
         };
-        (1..=MOST_TOKENS).find(enough).unwrap_or(u32::MAX)
+        // More tokens never mean fewer rows for an expert.
+        let (mut least, mut most) = (1, MOST_TOKENS + 1);
+        while least < most {
+            let middle = least.midpoint(most);
+            if enough(middle) { most = middle } else { least = middle + 1 }
+        }
+        if least > MOST_TOKENS { u32::MAX } else { least }
     }
 
     /// For experts that stay in the file's order.
@@ -112,9 +130,12 @@ impl ExpertKernels {
 
     /// For experts in memory: each type in its fastest layout for the expected mix.
     pub(crate) fn in_memory(facts: &KernelFacts<'_>) -> Self {
-        let fastest = |offered: &OfferedLayouts| TypeLayout {
-            quantisation: offered.ty.name().into(),
-            layout: facts.fastest(offered),
+        let mut spare_bytes = facts.spare_bytes;
+        let fastest = |offered: &OfferedLayouts| {
+            let layout = facts.fastest(offered, spare_bytes);
+            let grown = offered.bytes(layout).saturating_sub(offered.bytes(WeightLayout::Plain));
+            spare_bytes = spare_bytes.saturating_sub(grown);
+            TypeLayout { quantisation: offered.ty.name().into(), layout }
         };
         Self::with(facts, facts.offered.iter().map(fastest).collect())
     }
@@ -154,15 +175,15 @@ impl KernelFacts<'_> {
 
     /// The layout with the shortest time for a prompt and its answer; the most specialised one
     /// where nobody measured.
-    fn fastest(&self, offered: &OfferedLayouts) -> WeightLayout {
+    fn fastest(&self, offered: &OfferedLayouts, spare_bytes: u64) -> WeightLayout {
         let name = offered.ty.name();
-        let timed = |&layout: &WeightLayout| Some((layout, self.us(&self.curves(name, layout))?));
-        let times: Vec<_> = offered.layouts.iter().filter_map(timed).collect();
+        let timed = |layout| Some((layout, self.us(&self.curves(name, layout))?));
+        let times: Vec<_> = offered.within(spare_bytes).filter_map(timed).collect();
         let best = times
             .iter()
             .copied()
             .reduce(|best, next| if next.1 * LAYOUT_GAIN < best.1 { next } else { best });
-        let specialised = offered.layouts.iter().copied().max();
+        let specialised = offered.within(spare_bytes).max();
         best.map(|(layout, _)| layout).or(specialised).unwrap_or(WeightLayout::Plain)
     }
 
@@ -276,7 +297,8 @@ mod tests {
     }
 
     fn offered() -> Vec<OfferedLayouts> {
-        let layouts = vec![WeightLayout::Plain, WeightLayout::Repacked, WeightLayout::Amx];
+        use WeightLayout::{Amx, Plain, Repacked};
+        let layouts = vec![(Plain, 1000), (Repacked, 1000), (Amx, 1100)];
         vec![OfferedLayouts { ty: GgmlType::Q4_0, layouts }]
     }
 
@@ -285,7 +307,9 @@ mod tests {
         offered: &'f [OfferedLayouts],
         tokens: (u32, u32, u32),
     ) -> KernelFacts<'f> {
-        KernelFacts { table, threads: 2, width: 2048.0 * 768.0, offered, experts: (128, 8), tokens }
+        let width = 2048.0 * 768.0;
+        let (spare_bytes, experts) = (100, (128, 8));
+        KernelFacts { table, threads: 2, width, offered, spare_bytes, experts, tokens }
     }
 
     #[test]
@@ -297,9 +321,19 @@ mod tests {
         };
         assert_eq!(layout((512, 2048, 256)), WeightLayout::Amx, "prompts");
         assert_eq!(layout((512, 1, 4096)), WeightLayout::Repacked, "answers");
-        let without = [OfferedLayouts { layouts: vec![WeightLayout::Plain], ..offered[0].clone() }];
+        let plain = vec![(WeightLayout::Plain, 1000)];
+        let without = [OfferedLayouts { layouts: plain, ..offered[0].clone() }];
         let kernels = ExpertKernels::in_memory(&facts(Some(&table), &without, (512, 2048, 256)));
         assert_eq!(kernels.layout(GgmlType::Q4_0), WeightLayout::Plain);
+    }
+
+    #[test]
+    fn a_layout_that_does_not_fit_is_not_taken() {
+        let (table, offered) = (measured(), offered());
+        let known = facts(Some(&table), &offered, (512, 2048, 256));
+        let tight = KernelFacts { spare_bytes: 99, ..known };
+        let kernels = ExpertKernels::in_memory(&tight);
+        assert_eq!(kernels.layout(GgmlType::Q4_0), WeightLayout::Repacked);
     }
 
     #[test]
@@ -310,7 +344,6 @@ mod tests {
             vec![TypeLayout { quantisation: "q4_0".into(), layout: WeightLayout::Repacked }],
         );
         assert_eq!(repacked.blocks_from_rows, Some(16.0));
-        assert!(!repacked.in_blocks(8 * 15, 8) && repacked.in_blocks(8 * 16, 8));
         // 16 rows for each of 128 experts: 256 tokens.
         let from = repacked.from_tokens(128, 8);
         assert!((200..=256).contains(&from), "{from}");
@@ -330,7 +363,6 @@ mod tests {
         assert_eq!(crossing(&whole, &blocks), Some(1.0));
         assert_eq!(crossing(&whole, &slower), None);
         assert_eq!(ExpertKernels::exact().from_tokens(128, 8), u32::MAX);
-        assert!(!ExpertKernels::exact().in_blocks(1 << 20, 1));
     }
 
     #[test]

@@ -22,7 +22,9 @@ const OTHER_TOKENS: [u32; 3] = [1, 16, 128];
 const OTHER_SHAPE: (u32, u32) = (4096, 1024);
 /// Experts of one block while they have few tokens; a token chooses about so many.
 const EXPERTS: u32 = 8;
-/// With more tokens than this, one expert is a block long enough to measure.
+/// Most of them.
+const MOST_EXPERTS: u32 = 64;
+/// With more tokens than this, few experts are a block long enough to measure.
 const FEW_TOKENS: u32 = 8;
 /// An expert's rows are one block, however many.
 const MOST_ROWS: u32 = 1 << 16;
@@ -31,14 +33,14 @@ const LONG: Duration = Duration::from_millis(500);
 /// Most that starting a block can be of one expert's time; more is noise.
 const MOST_OF_ONE: f64 = 0.2;
 
-/// Layouts and ways, those that most runs use first. Not every type and CPU has all of them.
-const WAYS: [(Layout, KernelWay); 5] = [
-    (Layout::Amx, KernelWay::Blocks),
-    (Layout::Repacked, KernelWay::Whole),
-    (Layout::Repacked, KernelWay::Blocks),
-    (Layout::Plain, KernelWay::Whole),
-    (Layout::Plain, KernelWay::Blocks),
+/// Layouts with their ways, those that most runs use first. Not every type and CPU has all of them.
+const LAYOUTS: [(Layout, &[KernelWay]); 3] = [
+    (Layout::Amx, &[KernelWay::Blocks]),
+    (Layout::Repacked, &[KernelWay::Whole, KernelWay::Blocks]),
+    (Layout::Plain, &[KernelWay::Whole, KernelWay::Blocks]),
 ];
+/// Ways in all layouts.
+const WAYS: usize = 5;
 
 /// How thoroughly experts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,19 +95,19 @@ pub(super) fn measure(
 ) -> Result<Vec<ExpertCost>, MeasureError> {
     let depth = subject.depth;
     let points = depth.points(counts.len());
-    let mut pace = Pace { until, all: WAYS.len() * subject.kinds.len() * points, done: 0 };
+    let mut pace = Pace { until, all: WAYS * subject.kinds.len() * points, done: 0 };
     let mut costs = Vec::new();
     for &kind in subject.kinds {
-        for (layout, way) in WAYS {
+        for (layout, ways) in LAYOUTS {
             if depth.in_time && !costs.is_empty() && pace.is_over() {
                 return Ok(costs);
             }
-            let bench = Bench { subject, kind, layout, way };
+            let bench = Bench { subject, kind, layout, ways };
             match bench.run(counts, &mut pace, steps) {
                 Ok(found) => costs.extend(found),
                 // Not every type has a rearranged form on every CPU.
                 Err(MeasureError::Experts(BenchError::NoLayout { .. })) => {
-                    pace.skip(points);
+                    pace.skip(ways.len() * points);
                 }
                 Err(error) => return Err(error),
             }
@@ -131,12 +133,12 @@ pub(super) fn measure_on(
             break;
         }
         steps.report(&format!("{} experts on {name}", kind.ty), pace.done, pace.all);
-        let bench = Bench { subject, kind, layout: Layout::Plain, way: KernelWay::Whole };
+        let bench = Bench { subject, kind, layout: Layout::Plain, ways: &[KernelWay::Whole] };
         match ExpertStack::on_device(device, bench.stack_spec(kind.shape)) {
             Ok(stack) => {
-                let block_us = bench.block_us(&stack, &mut pace)?;
-                let measured = bench.curve(&stack, block_us, &mut pace)?;
-                experts.push(bench.cost(1, block_us, measured, &bench.shape(kind.shape))?);
+                for curve in bench.curves(&stack, 1, &mut pace)? {
+                    experts.push(bench.cost(1, curve, &bench.shape(kind.shape)));
+                }
             }
             Err(BenchError::NoLayout { .. } | BenchError::Memory { .. }) => {
                 pace.skip(points);
@@ -187,7 +189,15 @@ struct Bench<'a> {
     subject: &'a Subject<'a>,
     kind: ExpertKind,
     layout: Layout,
+    ways: &'a [KernelWay],
+}
+
+/// What was measured of one way.
+struct Curve {
     way: KernelWay,
+    /// Fixed cost of a block.
+    block_us: f64,
+    measured: Vec<MeasuredPoint>,
 }
 
 impl Bench<'_> {
@@ -207,12 +217,14 @@ impl Bench<'_> {
                 pace.done,
                 pace.all,
             );
-            let block_us = self.block_us(&stack, pace)?;
-            let measured = self.curve(&stack, block_us, pace)?;
-            costs.push(self.cost(threads, block_us, measured, &shape)?);
+            for curve in self.curves(&stack, threads, pace)? {
+                costs.push(self.cost(threads, curve, &shape));
+            }
         }
         drop(stack);
-        if let Some(last) = costs.last_mut().filter(|_| self.subject.depth.other_shape) {
+        // Of the largest number of threads.
+        let first = costs.len() - self.ways.len();
+        for last in costs[first..].iter_mut().filter(|_| self.subject.depth.other_shape) {
             let (of_fit, of_points) = self.other_shape(last, pace)?;
             last.other_shape_relative = Some(of_fit);
             last.other_shape_points_relative = Some(of_points);
@@ -238,15 +250,14 @@ impl Bench<'_> {
     fn cost(
         &self,
         threads: u32,
-        block_us: f64,
-        measured: Vec<MeasuredPoint>,
+        Curve { way, block_us, measured }: Curve,
         shape: &ExpertShape,
-    ) -> Result<ExpertCost, MeasureError> {
+    ) -> ExpertCost {
         let sample = |m: &MeasuredPoint| ComputeSample { tokens: m.tokens, took_us: m.took_us };
         let samples: Vec<_> = measured.iter().map(sample).collect();
         let fit = ComputeCost::fit_relative(&samples).unwrap_or_else(|_| single(&samples));
         let (launch_us, us_per_mb, us_per_mflop) = ExpertCost::rates(&fit, shape);
-        Ok(ExpertCost {
+        ExpertCost {
             quantisation: self.kind.ty.name().into(),
             bits_per_weight: self.kind.ty.bits_per_weight(),
             layout: match self.layout {
@@ -254,7 +265,7 @@ impl Bench<'_> {
                 Layout::Repacked => WeightLayout::Repacked,
                 Layout::Amx => WeightLayout::Amx,
             },
-            way: self.way,
+            way,
             threads,
             block_us,
             launch_us,
@@ -266,34 +277,43 @@ impl Bench<'_> {
             hidden: self.kind.shape.0,
             intermediate: self.kind.shape.1,
             measured,
-        })
+        }
     }
 
-    /// Time of one expert by tokens, the block's share taken off. Stops where a run would take far
-    /// longer than its slice.
-    fn curve(
+    /// Time of one expert by tokens, the block's share taken off, in every way. Ways take turns at
+    /// each number of tokens, so that the machine's moods are the same for all. Stops where a run
+    /// would take far longer than its slice.
+    fn curves(
         &self,
         stack: &ExpertStack,
-        block_us: f64,
+        threads: u32,
         pace: &mut Pace,
-    ) -> Result<Vec<MeasuredPoint>, MeasureError> {
-        let depth = self.subject.depth;
-        let mut measured = Vec::new();
-        for (index, &tokens) in depth.tokens.iter().enumerate() {
-            let slice = pace.slice();
-            let experts = experts_for(tokens);
-            let us = self.run_us(stack, (experts, tokens), slice)?;
-            let took_us = (us - block_us).max(0.5 * us) / f64::from(experts);
-            measured.push(MeasuredPoint { tokens, took_us });
-            let Some(&next) = depth.tokens.get(index + 1) else { break };
-            let rows = |tokens: u32| f64::from(tokens * experts_for(tokens));
-            let next = Duration::from_secs_f64(1e-6 * us * rows(next) / rows(tokens));
-            if next > LONG.max(8 * slice) && tokens >= FEW_TOKENS {
-                pace.skip(depth.tokens.len() - 1 - index);
+    ) -> Result<Vec<Curve>, MeasureError> {
+        let begin = |&way: &KernelWay| {
+            let block_us = self.block_us(stack, way, pace)?;
+            Ok(Curve { way, block_us, measured: Vec::new() })
+        };
+        let mut curves = self.ways.iter().map(begin).collect::<Result<Vec<_>, MeasureError>>()?;
+        let all = self.subject.depth.tokens;
+        for (index, &tokens) in all.iter().enumerate() {
+            let experts = experts_for(tokens, threads);
+            let mut longest = (0.0_f64, Duration::ZERO);
+            for curve in &mut curves {
+                let slice = pace.slice();
+                let us = self.run_us(stack, (experts, tokens), curve.way, slice)?;
+                let took_us = (us - curve.block_us).max(0.5 * us) / f64::from(experts);
+                curve.measured.push(MeasuredPoint { tokens, took_us });
+                longest = (longest.0.max(us), slice);
+            }
+            let Some(&next) = all.get(index + 1) else { break };
+            let rows = |tokens: u32| f64::from(tokens * experts_for(tokens, threads));
+            let next = Duration::from_secs_f64(1e-6 * longest.0 * rows(next) / rows(tokens));
+            if next > LONG.max(8 * longest.1) && tokens >= FEW_TOKENS {
+                pace.skip((all.len() - 1 - index) * curves.len());
                 break;
             }
         }
-        Ok(measured)
+        Ok(curves)
     }
 
     /// Mean relative errors of `cost` on a shape it was not measured with: of the fit, and of
@@ -303,9 +323,9 @@ impl Bench<'_> {
         let shape = self.shape(OTHER_SHAPE);
         let (mut of_fit, mut of_points) = (0.0, 0.0);
         for tokens in OTHER_TOKENS {
-            let experts = f64::from(experts_for(tokens));
-            let block = (experts_for(tokens), tokens);
-            let took_us = self.run_us(&stack, block, pace.slice())?;
+            let experts = experts_for(tokens, cost.threads);
+            let took_us = self.run_us(&stack, (experts, tokens), cost.way, pace.slice())?;
+            let experts = f64::from(experts);
             let error = |one: f64| (cost.block_us + experts * one - took_us).abs() / took_us;
             of_fit += error(cost.compute(&shape).us(tokens));
             of_points += error(cost.points_us(&shape, tokens));
@@ -316,10 +336,15 @@ impl Bench<'_> {
 
     /// Fixed cost of one block: what eight experts in one block save over one alone.
     /// `T(1) = block + t`, `T(8) = block + 8 t`. A difference of two times, so noise is bounded.
-    fn block_us(&self, stack: &ExpertStack, pace: &mut Pace) -> Result<f64, MeasureError> {
+    fn block_us(
+        &self,
+        stack: &ExpertStack,
+        way: KernelWay,
+        pace: &mut Pace,
+    ) -> Result<f64, MeasureError> {
         let slice = pace.slice();
-        let one = self.run_us(stack, (1, 1), slice / 2)?;
-        let many = self.run_us(stack, (EXPERTS, 1), slice / 2)?;
+        let one = self.run_us(stack, (1, 1), way, slice / 2)?;
+        let many = self.run_us(stack, (EXPERTS, 1), way, slice / 2)?;
         let experts = f64::from(EXPERTS);
         Ok(((experts * one - many) / (experts - 1.0)).clamp(0.0, MOST_OF_ONE * one))
     }
@@ -329,9 +354,10 @@ impl Bench<'_> {
         &self,
         stack: &ExpertStack,
         (experts, tokens): (u32, u32),
+        way: KernelWay,
         slice: Duration,
     ) -> Result<f64, MeasureError> {
-        let block = std::cell::RefCell::new(stack.block(experts, tokens, self.ggml_way())?);
+        let block = std::cell::RefCell::new(stack.block(experts, tokens, ggml_way(way))?);
         let mut first = 0;
         if tokens <= FEW_TOKENS {
             // Wakes the threads; a long run hides that.
@@ -346,12 +372,12 @@ impl Bench<'_> {
             block.borrow_mut().run();
         }))
     }
+}
 
-    fn ggml_way(&self) -> Way {
-        match self.way {
-            KernelWay::Whole => Way::Whole,
-            KernelWay::Blocks => Way::Blocks { rows_most: MOST_ROWS },
-        }
+fn ggml_way(way: KernelWay) -> Way {
+    match way {
+        KernelWay::Whole => Way::Whole,
+        KernelWay::Blocks => Way::Blocks { rows_most: MOST_ROWS },
     }
 }
 
@@ -367,8 +393,10 @@ fn pool(threads: u32) -> Result<Arc<Threadpool>, MeasureError> {
         .ok_or(MeasureError::Threads { threads })
 }
 
-fn experts_for(tokens: u32) -> u32 {
-    if tokens <= FEW_TOKENS { EXPERTS } else { 1 }
+/// Experts of a block: as a token chooses them, or as many as keep threads busy, which are the
+/// least a prompt has.
+fn experts_for(tokens: u32, threads: u32) -> u32 {
+    if tokens <= FEW_TOKENS { EXPERTS } else { (2 * threads).min(MOST_EXPERTS) }
 }
 
 #[cfg(test)]

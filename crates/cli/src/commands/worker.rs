@@ -197,7 +197,7 @@ fn work(job: &Job) -> Result<Outcome> {
 
 /// What is decoded when there are several streams.
 pub(crate) fn streams_shape(streams: u32) -> StreamsShape {
-    StreamsShape { streams, prompt_tokens: 32, steps: 32 }
+    StreamsShape { streams, prompt_tokens: 16, steps: 16 }
 }
 
 fn measure(job: &Job, prompt: &[i32], session: &mut Session, outcome: &mut Outcome) -> Result<()> {

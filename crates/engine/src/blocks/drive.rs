@@ -182,9 +182,7 @@ impl Drive {
             None => {
                 let layer = block.layer();
                 let failed = |error: SubsetError| BlockError { layer, reason: error.to_string() };
-                let (tokens, slots) = (block.tokens(), block.slots());
-                let from = self.kernels.from_tokens(block.experts() as u32, slots as u32);
-                let way = way_of(&self.kernels, tokens >= from as usize);
+                let way = way_of(&self.kernels, block);
                 cpu.compute(block, way).map_err(failed)?
             }
         };
@@ -213,9 +211,11 @@ fn work_of(cpu: &mut CpuUnit) -> PhaseRecord {
     }
 }
 
-/// What the rules said, in ggml's words.
-pub(crate) fn way_of(kernels: &ExpertKernels, in_blocks: bool) -> Way {
-    match in_blocks {
+/// How a block is computed, in ggml's words. By its tokens and not by the rows that are ready, which
+/// are a matter of time: a run repeated computes the same.
+pub(crate) fn way_of(kernels: &ExpertKernels, block: &ExpertBlock<'_>) -> Way {
+    let from = kernels.from_tokens(block.experts() as u32, block.slots() as u32);
+    match block.tokens() >= from as usize {
         true => Way::Blocks { rows_most: kernels.rows_most },
         false => Way::Whole,
     }
@@ -355,10 +355,7 @@ impl Streaming {
             self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
         let begun = now();
         let since = self.timeline.as_ref().map(|timeline| timeline.now());
-        let of =
-            |(expert, _): &(u32, &FilledExpert)| self.scratch.loads.of(*expert as u16) as usize;
-        let rows: usize = ready.iter().map(of).sum();
-        let way = way_of(&self.kernels, self.kernels.in_blocks(rows, ready.len()));
+        let way = way_of(&self.kernels, block);
         let outcome = cpu.compute_with(block, &ready, way).map_err(|error| error.to_string());
         self.times.compute += begun.elapsed();
         if let (Some(timeline), Some(since)) = (&self.timeline, since) {

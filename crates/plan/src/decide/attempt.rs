@@ -180,6 +180,7 @@ impl<'a> Attempt<'a> {
             threads: asked.threads.unwrap_or(facts.measured.map_or(1, |t| t.provenance.cores)),
             width: demand.expert_matrix_weights(),
             offered: facts.layouts,
+            spare_bytes: facts.memory.map_or(0, |machine| self.budget.spare_bytes(machine)),
             experts: (demand.experts, demand.used),
             tokens: (self.session.chunk_tokens, asked.prompt_tokens, ANSWER_TOKENS as u32),
         };

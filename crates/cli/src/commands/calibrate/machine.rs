@@ -113,37 +113,29 @@ fn threads(threads: u32) -> String {
 fn experts(measured: &CalibrationFile, width: u16) -> String {
     let most = measured.experts.iter().map(|cost| cost.threads).max().unwrap_or(1);
     let mut table = table(width, presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "Experts",
-        "Size",
-        "Where",
-        "1 token",
-        "Read",
-        "Compute",
-        "Fit off",
-        "Other shape",
-    ]);
+    table.set_header(["Experts", "Size", "Where", "1 token", "Read", "Compute", "Other shape"]);
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
         let way = match cost.way {
             KernelWay::Whole => "whole",
             KernelWay::Blocks => "blocks",
         };
-        table.add_row(row(cost, &format!("{}, {way}", cost.layout.name())));
+        table.add_row(row(cost, way, cost.layout.name()));
     }
     for device in &measured.devices {
         for cost in &device.experts {
-            table.add_row(row(cost, &device.name));
+            table.add_row(row(cost, "whole", &device.name));
         }
     }
-    align_right(&mut table, &[1, 3, 4, 5, 6, 7]);
-    let note = "Mean errors: of the fit, and of the points on another shape.";
+    align_right(&mut table, &[1, 3, 4, 5, 6]);
+    let note =
+        "Whole: one MUL_MAT_ID, blocks: a MUL_MAT for each expert. Mean errors of the points.";
     format!("{}\n {}.\n {note}", table.trim_fmt(), threads(most))
 }
 
 /// From here on times are written in milliseconds.
 const LONG_US: f64 = 10_000.0;
 
-fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
+fn row(cost: &ExpertCost, way: &str, place: &str) -> [String; 7] {
     let (hidden, intermediate) = (f64::from(cost.hidden), f64::from(cost.intermediate));
     let bytes = 3.0 * hidden * intermediate * cost.bits_per_weight / 8.0;
     let flop = 6.0 * hidden * intermediate;
@@ -151,13 +143,12 @@ fn row(cost: &ExpertCost, place: &str) -> [String; 8] {
     let busiest = cost.measured.last();
     let compute = busiest.map_or(0.0, |last| f64::from(last.tokens) * flop / last.took_us * 1e-3);
     [
-        cost.quantisation.clone(),
+        format!("{} {way}", cost.quantisation),
         format!("{}×{}", cost.hidden, cost.intermediate),
         place.into(),
         if one < LONG_US { format!("{one:.0} us") } else { format!("{:.0} ms", one / 1e3) },
         format!("{:.1}", bytes / one.max(1e-9) * 1e-3),
         format!("{compute:.0}"),
-        percent(cost.residuals.mean_relative),
         cost.other_shape_points_relative.map_or_else(String::new, percent),
     ]
 }

@@ -118,7 +118,7 @@ impl HomeUnit for CpuHome<'_, '_> {
         let slots = block.slots();
         let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
         let rows: Vec<_> = all.filter(is_ours).collect();
-        let way = way_of(self.kernels, self.kernels.in_blocks(rows.len(), orders.len()));
+        let way = way_of(self.kernels, self.block);
         let outcome = self.cpu.compute_rows(self.block, &rows, way);
         flow(outcome.map_err(|error| UnitFailed(error.to_string()))?)
     }

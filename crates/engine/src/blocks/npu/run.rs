@@ -54,7 +54,7 @@ impl BlockHelper for NpuHelper {
             let device = scope.spawn(|| layer.run(launch));
             let start = now();
             let rows = &divided.cpu_rows;
-            let way = way_of(kernels, kernels.in_blocks(rows.len(), block.experts()));
+            let way = way_of(kernels, block);
             let outcome = cpu.compute_rows(block, rows, way);
             let cpu_took = start.elapsed();
             (device.join(), outcome, cpu_took)
