@@ -127,9 +127,9 @@ fn experts(measured: &CalibrationFile, width: u16) -> String {
         }
     }
     align_right(&mut table, &[1, 3, 4, 5, 6]);
-    let note =
-        "Whole: one MUL_MAT_ID, blocks: a MUL_MAT for each expert. Mean errors of the points.";
-    format!("{}\n {}.\n {note}", table.trim_fmt(), threads(most))
+    let ways = "Whole: one MUL_MAT_ID; blocks: a MUL_MAT for each expert.";
+    let note = "Other shape: the mean error of these points there.";
+    format!("{}\n {}. {ways}\n {note}", table.trim_fmt(), threads(most))
 }
 
 /// From here on times are written in milliseconds.
