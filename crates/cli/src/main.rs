@@ -19,6 +19,7 @@ mod sandbox;
 mod state;
 mod terminal;
 mod timeline;
+mod ways;
 
 use args::{Command, Motley};
 use clap::Parser;

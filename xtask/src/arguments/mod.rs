@@ -256,7 +256,7 @@ pub(crate) struct CappedArguments {
     /// Limits in GiB
     #[arg(long, value_delimiter = ',', default_value = "4")]
     budgets: Vec<f64>,
-    /// `bare`, `motley`, or `motley:policy=…,prefetch=…,serial,buffered,mapped,program=…`
+    /// `bare`, `motley`, or `motley:policy=…,prefetch=…,serial,buffered,mapped,blocks,program=…`
     #[arg(long, num_args = 1.., default_values = ["bare", "motley"])]
     ways: Vec<Way>,
     /// Runs of each way under each limit

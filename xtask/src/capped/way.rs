@@ -39,12 +39,17 @@ impl FromStr for Way {
                     parsed.insert("repack".into(), json!(true));
                     parsed.insert("memory".into(), Value::Null);
                 }
+                None if setting == "blocks" => {
+                    // Experts with four rows and more one by one, as by default without `--exact`.
+                    let kernels = json!({"layouts": [], "blocks_from_rows": 4.0, "rows_most": 128});
+                    parsed.insert("kernels".into(), kernels);
+                }
                 None if matches!(setting, "serial" | "buffered") => {
                     parsed.insert(setting.into(), json!(true));
                 }
                 _ => bail!(
                     "unknown setting `{setting}`; there are policy=…, prefetch=…, program=…, \
-                     mapped, serial, buffered"
+                     mapped, blocks, serial, buffered"
                 ),
             }
         }

@@ -12,13 +12,14 @@ use crate::load::decision;
 use crate::npu;
 use crate::page::progress_target;
 use crate::terminal::{print_json, print_page};
+use crate::ways::ways;
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_cost::statistics::quartiles;
 use motley_engine::{Runtime, Seam, load};
 use motley_plan::{Decision, Outputs};
-use motley_trace::{PhaseRecord, RunRecord};
+use motley_trace::RunRecord;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -91,22 +92,6 @@ fn pair(job: &Job, motley_first: bool) -> Result<(Pair, Option<RunRecord>)> {
         delegated: motley.delegated,
     };
     Ok((pair, motley.record))
-}
-
-/// How experts were computed, phase by phase.
-fn ways(record: &RunRecord) -> Vec<String> {
-    let layouts: Vec<_> = record.layouts.iter().map(|(layout, _)| layout.as_str()).collect();
-    let layout = if layouts.is_empty() { "plain".into() } else { layouts.join(" and ") };
-    let of = |name: &str, phase: &PhaseRecord| {
-        let way = match (phase.blocks, phase.in_blocks) {
-            (0, _) => "left to llama.cpp",
-            (_, 0) => "whole (MUL_MAT_ID)",
-            (all, some) if some < all => "blocks of one expert where they have rows enough",
-            _ => "blocks of one expert",
-        };
-        format!("{name}: {layout} layout, {way}")
-    };
-    vec![of("prefill", &record.prefill), of("decode", &record.decode)]
 }
 
 pub(crate) fn child(job: &Job) -> Result<Outcome> {

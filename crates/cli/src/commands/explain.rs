@@ -6,6 +6,7 @@ use crate::commands::sim::read_trace;
 use crate::last;
 use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
 use crate::terminal::print;
+use crate::ways::ways;
 use anyhow::{Context, Result, bail};
 use comfy_table::presets;
 use motley_calibrate::library;
@@ -33,6 +34,7 @@ pub(crate) fn run(global: &Global, args: &Explain, columns: Option<u16>) -> Resu
         prefill: PhaseParts::prefill(&record, rate),
         decode: PhaseParts::decode(&record, rate),
         what_if: what_if(&record, trace.as_ref(), &scaling)?,
+        memory_limit_gb_per_s: rate,
         note,
         record,
     };
@@ -130,6 +132,8 @@ struct Explained {
     prefill: PhaseParts,
     decode: PhaseParts,
     what_if: WhatIf,
+    /// Rate at which this machine reads memory, where it was measured.
+    memory_limit_gb_per_s: Option<f64>,
     note: Option<String>,
 }
 
@@ -185,8 +189,16 @@ impl Explained {
             let busy = percent(disk.disk_busy_share());
             facts.push(("Disk", format!("{rate:.2} GB/s while busy, busy {busy} of the time")));
         }
+        if self.record.shared.is_none() {
+            let ways = ways(&self.record).into_iter().enumerate();
+            facts.extend(ways.map(|(at, way)| (if at == 0 { "Kernels" } else { "" }, way)));
+        }
         if let Some(rate) = self.decode.memory_gb_per_s {
-            facts.push(("Memory", format!("experts read at {rate:.1} GB/s on {threads} threads")));
+            let limit = self.memory_limit_gb_per_s;
+            let reach = limit.map(|most| format!(", {} of {most:.1}", percent(rate / most)));
+            let reach = reach.unwrap_or_default();
+            let read = format!("experts read at {rate:.1} GB/s{reach} on {threads} threads");
+            facts.push(("Memory", read));
         }
         facts
     }

@@ -11,6 +11,7 @@ use super::facts::Facts;
 use crate::calibration::Calibration;
 use crate::cores::ThreadSets;
 use crate::device_use::DeviceUse;
+use crate::kernels::ExpertKernels;
 
 /// The reasons.
 pub(super) fn why(
@@ -21,7 +22,7 @@ pub(super) fn why(
     rules: &Rules,
 ) -> Why {
     Why {
-        loading: loading(asked, attempt, rules),
+        loading: loading(facts, asked, attempt, rules),
         memory: attempt.residence.why.clone(),
         devices: devices(facts, asked, attempt),
         threads: self::threads(facts, asked, threads),
@@ -35,15 +36,14 @@ pub(super) fn why(
     }
 }
 
-fn loading(asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
+fn loading(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
     let (budget, residence) = (&attempt.budget, &attempt.residence);
     let Some(bytes) = residence.memory_bytes else {
         return match (residence.loading, asked.exact) {
-            (Loading::OnDemand, _) => "experts read from disk when first needed",
-            (Loading::Mapped, false) => "experts in memory, rearranged for this CPU where it helps",
-            (Loading::Mapped, true) => "experts mapped from the file",
-        }
-        .into();
+            (Loading::OnDemand, _) => "experts read from disk when first needed".into(),
+            (Loading::Mapped, false) => in_memory(&attempt.kernels(facts, asked)),
+            (Loading::Mapped, true) => "experts mapped from the file".into(),
+        };
     };
     let kept = attempt.placement.ram_slots().min(budget.experts);
     let rest = if kept < budget.experts { "the others on disk" } else { "all of them" };
@@ -54,6 +54,17 @@ fn loading(asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
         budget.experts,
         rules.policy.name(),
     )
+}
+
+/// Layouts of experts in memory; what was not looked at is not named.
+fn in_memory(kernels: &ExpertKernels) -> String {
+    let mut names: Vec<_> = kernels.layouts.iter().map(|found| found.layout.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.is_empty() {
+        true => "experts in memory, rearranged for this CPU where it helps".into(),
+        false => format!("experts in memory, {} layout", names.join(" and ")),
+    }
 }
 
 fn devices(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {

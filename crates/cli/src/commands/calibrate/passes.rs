@@ -52,6 +52,8 @@ pub(super) fn measure(
         prefill: READ_TOKENS.min(args.read),
         decode: DECODE_TOKENS,
         repeat: 1,
+        // Who is watched is claimed: what llama.cpp computes by itself has no time of its own.
+        routing: true,
         ..Job::default()
     };
     let (streamed, resident) = (job(half), job(alone));
