@@ -47,11 +47,11 @@ pub fn decode_streams(engine: &Engine, shape: StreamsShape) -> Result<Duration, 
         batch.clear();
         for position in 0..shape.prompt_tokens {
             let last = position + 1 == shape.prompt_tokens;
-            let token = made_up(engine, stream * shape.prompt_tokens + position);
+            let token = made_up(engine, (stream * shape.prompt_tokens + position) as usize);
             batch.push(row(token, position, stream, last));
         }
         context.decode(&batch, PoolChoice::Prefill).map_err(SessionError::from)?;
-        tokens.push(likeliest(&context, shape.prompt_tokens as usize - 1));
+        tokens.push(likeliest_of(&context, shape.prompt_tokens as usize - 1));
     }
     step.set(Phase::Decode);
     let begun = now();
@@ -74,7 +74,7 @@ fn advance(
     }
     context.decode(batch, PoolChoice::Decode)?;
     for (stream, token) in tokens.iter_mut().enumerate() {
-        *token = likeliest(context, stream);
+        *token = likeliest_of(context, stream);
     }
     Ok(())
 }
@@ -83,12 +83,17 @@ fn row(token: i32, position: u32, stream: u32, logits: bool) -> BatchToken {
     BatchToken { token, position: position as i32, sequence: stream as i32, logits }
 }
 
-/// Visits the vocabulary in large strides.
-fn made_up(engine: &Engine, index: u32) -> i32 {
-    ((index as usize * 7919 + 13) % engine.vocab_size()) as i32
+/// Token `index` of a prompt that visits the vocabulary in large strides.
+pub fn made_up(engine: &Engine, index: usize) -> i32 {
+    ((index * 7919 + 13) % engine.vocab_size()) as i32
 }
 
-fn likeliest(context: &Context, index: usize) -> i32 {
-    let logits = context.logits(index).unwrap_or(&[]).iter().enumerate();
-    logits.max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(token, _)| token as i32)
+/// The token with the largest logit; 0 of none.
+pub fn likeliest(logits: &[f32]) -> i32 {
+    let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+    best.map_or(0, |(token, _)| token as i32)
+}
+
+fn likeliest_of(context: &Context, index: usize) -> i32 {
+    likeliest(context.logits(index).unwrap_or(&[]))
 }

@@ -7,7 +7,7 @@ use motley_ggml::{
     Stays, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError, VirtualLayout};
-use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes, SpecTensor, TensorPart};
+use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes, TensorPart};
 use motley_plan::{ExpertKernels, Loading, OfferedLayouts};
 use motley_store::{MapError, MappedFiles};
 use std::collections::HashMap;
@@ -70,9 +70,7 @@ impl WeightSource {
         let mapped = MappedWeights::new(Arc::clone(spec), source, bytes.clone(), stays);
         Ok((Weights::Mapped(mapped), Some(bytes)))
     }
-}
 
-impl WeightSource {
     /// Experts that llama.cpp computes on a GPU are its own business.
     fn lays_out(&self, spec: &ModelSpec) -> bool {
         spec.is_moe() && !self.gpu_experts
@@ -86,8 +84,7 @@ fn expert_source(
     kernels: &ExpertKernels,
     threads: usize,
 ) -> Result<LaidOutSource, WeightsError> {
-    let is_expert = |tensor: &&SpecTensor| left_on_disk(tensor.role) && !unused(tensor.role);
-    let experts = spec.tensors.iter().filter(is_expert);
+    let experts = spec.tensors.iter().filter(|tensor| is_expert_matrix(tensor.role));
     let places: HashMap<_, _> = experts.map(|tensor| (tensor.name.clone(), tensor.range)).collect();
     let bytes: u64 = places.values().map(|range| range.len_bytes).sum();
     let handles = files.opened.iter().map(handle).collect::<Result<Vec<_>, _>>()?;
@@ -118,10 +115,8 @@ fn layout_of(layout: WeightLayout) -> Layout {
 /// Layouts this CPU and build compute the routed experts of `spec` in, by type, the type with most
 /// bytes first.
 pub fn offered_layouts(_: &Runtime, spec: &ModelSpec) -> Vec<OfferedLayouts> {
-    let is_expert =
-        |tensor: &&SpecTensor| matches!(tensor.role, Role::Routed { part: TensorPart::Weight, .. });
     let mut types: Vec<(GgmlType, Vec<(MatrixShape, u64)>)> = Vec::new();
-    for tensor in spec.tensors.iter().filter(is_expert) {
+    for tensor in spec.tensors.iter().filter(|tensor| is_expert_matrix(tensor.role)) {
         let dimension = |at: usize| tensor.dims.get(at).copied().unwrap_or(1);
         let shape =
             MatrixShape { ty: tensor.ty, row: dimension(0) as u32, rows: dimension(1) as u32 };
@@ -180,7 +175,12 @@ fn handle(file: &OpenedFile) -> Result<File, WeightsError> {
 
 /// Expert matrices are read on demand; predictor layers are not run at all.
 fn left_on_disk(role: Role) -> bool {
-    matches!(role, Role::Routed { part: TensorPart::Weight, .. }) || unused(role)
+    is_expert_matrix(role) || unused(role)
+}
+
+/// A matrix of routed experts, not its bias or scale.
+fn is_expert_matrix(role: Role) -> bool {
+    matches!(role, Role::Routed { part: TensorPart::Weight, .. })
 }
 
 /// Predictor layers are not run at all.

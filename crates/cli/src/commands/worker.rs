@@ -5,7 +5,7 @@
 use crate::terminal::print_json;
 use anyhow::{Context, Result, ensure};
 use motley_engine::process_memory::{self, ProcessMemory};
-use motley_engine::streams::{StreamsShape, decode_streams};
+use motley_engine::streams::{StreamsShape, decode_streams, likeliest, made_up};
 use motley_engine::{
     Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime, Seam, Session,
     SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
@@ -214,7 +214,7 @@ fn measure(job: &Job, prompt: &[i32], session: &mut Session, outcome: &mut Outco
     let mut decode_s = 0.0;
     write_logits(&mut sink, session)?;
     for _ in 0..job.decode {
-        let token = most_likely(session.logits());
+        let token = likeliest(session.logits());
         let started = Instant::now();
         session.decode(token)?;
         decode_s += started.elapsed().as_secs_f64();
@@ -294,13 +294,7 @@ fn prompt(job: &Job, engine: &Engine) -> Result<Vec<i32>> {
         tokens.truncate(job.prefill);
         return Ok(tokens);
     }
-    let vocab_size = engine.vocab_size();
-    Ok((0..job.prefill).map(|index| ((index * 7919 + 13) % vocab_size) as i32).collect())
-}
-
-fn most_likely(logits: &[f32]) -> i32 {
-    let best = logits.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-    best.map_or(0, |(token, _)| token as i32)
+    Ok((0..job.prefill).map(|index| made_up(engine, index)).collect())
 }
 
 /// This process's memory.

@@ -37,7 +37,7 @@ impl Stack {
             vec![tensor(count)]
         };
         let buffer = tensors.allocate(layout.buffer_type()?)?;
-        prefer_large_pages(&buffer);
+        prefer_large_pages(buffer.base(), buffer.size_bytes());
         // SAFETY: the buffer is live; the mark is what llama.cpp puts on its own.
         unsafe {
             api::ggml_backend_buffer_set_usage(
@@ -47,9 +47,7 @@ impl Stack {
         }
         // SAFETY: the tensors are live and were given their places; a tensor is plain data.
         let first = unsafe { **made.first()? };
-        let mut one = first;
-        one.ne[2] = 1;
-        one.nb[3] = one.nb[2];
+        let one = one_of(&first);
         let place = |expert: usize| match layout.is_apart() {
             // SAFETY: as above; one tensor for each expert.
             true => unsafe { (*made[expert]).data },
@@ -94,18 +92,26 @@ impl Stack {
     }
 }
 
+/// One expert of a stack, as a matrix at the first one's place.
+pub(crate) fn one_of(stack: &api::ggml_tensor) -> api::ggml_tensor {
+    let mut one = *stack;
+    one.ne[2] = 1;
+    one.nb[3] = one.nb[2];
+    one
+}
+
 /// Weights are read once per token from beginning to end: with pages of 2 MiB decoding was 1.2
-/// times as fast (docs/decisions/0085). Best effort: the system may have none.
-fn prefer_large_pages(buffer: &Buffer) {
+/// times as fast (docs/decisions/0085). For the whole pages of the given memory, which is this
+/// process's. Best effort: the system may have none.
+pub(crate) fn prefer_large_pages(start: *mut c_void, bytes: usize) {
     #[cfg(target_os = "linux")]
-    // SAFETY: advice about whole pages inside memory that is the buffer's.
+    // SAFETY: advice about memory of this process; it changes no byte, whoever owns it.
     unsafe {
         let page = libc::sysconf(libc::_SC_PAGESIZE).max(1) as usize;
-        let base = buffer.base();
-        let skipped = base.addr().wrapping_neg() % page;
-        let bytes = buffer.size_bytes().saturating_sub(skipped) / page * page;
-        libc::madvise(base.byte_add(skipped), bytes, libc::MADV_HUGEPAGE);
+        let skipped = start.addr().wrapping_neg() % page;
+        let bytes = bytes.saturating_sub(skipped) / page * page;
+        libc::madvise(start.wrapping_byte_add(skipped), bytes, libc::MADV_HUGEPAGE);
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = buffer;
+    let _ = (start, bytes);
 }

@@ -3,6 +3,7 @@
 //! decoding is faster (docs/decisions/0085). llama.cpp asks for its memory before it reads the
 //! first tensor, so there is a moment at which all of it is there and none of it is used.
 
+use crate::layout::stack::prefer_large_pages;
 use std::ops::Range;
 
 /// Mappings of at least this size are worth asking.
@@ -24,7 +25,8 @@ impl Anonymous {
         for new in Self::now().0 {
             let known = self.0.iter().any(|old| old.start < new.end && new.start < old.end);
             if !known && new.len() >= LEAST_BYTES {
-                prefer_large_pages(new);
+                let start = std::ptr::with_exposed_provenance_mut(new.start);
+                prefer_large_pages(start, new.len());
             }
         }
     }
@@ -39,17 +41,6 @@ fn anonymous(line: &str) -> Option<Range<usize>> {
     let address = |text| usize::from_str_radix(text, 16).ok();
     let range = address(start)?..address(end)?;
     (rights == "rw-p" && inode == "0" && fields.next().is_none()).then_some(range)
-}
-
-fn prefer_large_pages(range: Range<usize>) {
-    #[cfg(target_os = "linux")]
-    // SAFETY: advice about memory of this process; it changes no byte, whoever owns it.
-    unsafe {
-        let start = std::ptr::with_exposed_provenance_mut(range.start);
-        libc::madvise(start, range.len(), libc::MADV_HUGEPAGE);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = range;
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::compute::threadpool::{CurrentPool, Threadpool, occupy};
 use crate::compute::unit::CpuUnit;
 use crate::gpu::device::GpuDevice;
 use crate::layout::memory::LaidOutMemory;
+use crate::layout::stack::one_of;
 use crate::layout::{Layout, MatrixShape, product_by_id};
 use crate::seam::block::ExpertBlock;
 use crate::seam::runtime::Runtime;
@@ -104,7 +105,7 @@ impl ExpertStack {
         let mut memory = LaidOutMemory::new();
         let buffer = tensors.allocate(memory.buffer_type()).ok_or(no_memory)?;
         // SAFETY: the tensors are live; a tensor is plain data.
-        let experts = weights.map(|weight| synthetic_expert(unsafe { *weight }));
+        let experts = weights.map(|weight| synthetic::weights(&one_of(unsafe { &*weight })));
         let read = move |name: &str, _: usize, bytes: &mut [u8]| {
             let index = NAMES.iter().position(|known| known.to_bytes() == name.as_bytes());
             bytes.copy_from_slice(&experts[index.unwrap_or(0)]);
@@ -309,12 +310,6 @@ fn tensors_of(spec: &StackSpec) -> Result<(Tensors, [*mut sys::ggml_tensor; 3]),
 fn bytes_of(spec: &StackSpec) -> u64 {
     let weights = 3 * u64::from(spec.hidden) * u64::from(spec.intermediate);
     weights / spec.ty.block_elements() * spec.ty.block_bytes() * u64::from(spec.experts)
-}
-
-/// One expert's matrix of a stack.
-fn synthetic_expert(mut stack: sys::ggml_tensor) -> Vec<u8> {
-    stack.ne[2] = 1;
-    synthetic::weights(&stack)
 }
 
 #[cfg(test)]

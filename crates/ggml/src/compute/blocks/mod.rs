@@ -27,3 +27,13 @@ pub enum Way {
         rows_most: u32,
     },
 }
+
+impl Way {
+    /// Blocks of any size, for those that have no other way.
+    pub(crate) fn rows_most(self) -> u32 {
+        match self {
+            Self::Whole => u32::MAX,
+            Self::Blocks { rows_most } => rows_most,
+        }
+    }
+}

@@ -2,7 +2,6 @@
 //! in which every thread takes pieces and computes each as a graph of its own: no barrier but
 //! the one at the end. Together, all pieces are one graph, and every operation is shared.
 
-use super::Way;
 use super::jobs::{Jobs, UnknownExpert};
 use super::spread::{Spread, spread};
 use super::template::Template;
@@ -14,6 +13,7 @@ use crate::compute::stream::{Abort, CpuStream};
 use crate::compute::subset::SubsetError;
 use crate::compute::tensors::Tensors;
 use crate::layout::memory;
+use crate::layout::stack::one_of;
 use crate::seam::block::ExpertBlock;
 use motley_model::TensorPart;
 use motley_store::FilledExpert;
@@ -79,10 +79,14 @@ impl Blocks {
         experts: &[(u32, &FilledExpert)],
         rows_most: u32,
     ) -> Result<ComputeOutcome, SubsetError> {
-        let find = |expert: u32| experts.iter().find(|(given, _)| *given == expert);
-        let mut given = vec![false; block.experts()];
-        experts.iter().filter_map(|(e, _)| given.get_mut(*e as usize).map(|g| *g = true)).count();
-        let wanted = |expert: u32| given.get(expert as usize).is_none_or(|given| *given);
+        let mut given: Vec<Option<&FilledExpert>> = vec![None; block.experts()];
+        for &(expert, filled) in experts {
+            if let Some(place) = given.get_mut(expert as usize) {
+                *place = Some(filled);
+            }
+        }
+        // One the layer does not have is wanted, and then refused.
+        let wanted = |expert: u32| given.get(expert as usize).is_none_or(Option::is_some);
         self.jobs.collect(block, given.len(), wanted, rows_most as usize).map_err(unknown)?;
         self.ones.clear();
         for (index, matrix) in block.matrices().enumerate() {
@@ -91,7 +95,8 @@ impl Blocks {
             (one.buffer, one.extra) = (null_mut(), null_mut());
             self.ones.push(one);
             for job in self.jobs.jobs_mut() {
-                let slot = find(job.expert).and_then(|(_, f)| f.get(kind, TensorPart::Weight));
+                let filled = given[job.expert as usize];
+                let slot = filled.and_then(|filled| filled.get(kind, TensorPart::Weight));
                 let slot = slot.filter(|slot| slot.bytes().len() == matrix.expert_bytes());
                 let error = SubsetError::Bytes { expert: job.expert, matrix: kind };
                 job.weights[index] = slot.ok_or(error)?.bytes().as_ptr().cast_mut().cast();
@@ -218,14 +223,6 @@ fn unknown(UnknownExpert(expert): UnknownExpert) -> SubsetError {
     SubsetError::UnknownExpert { expert }
 }
 
-/// One expert of a stack, as a matrix.
-fn one_of(stack: &api::ggml_tensor) -> api::ggml_tensor {
-    let mut one = *stack;
-    one.ne[2] = 1;
-    one.nb[3] = one.nb[2];
-    one
-}
-
 /// What the threads of a block share.
 struct Shared<'b> {
     jobs: &'b Jobs,
@@ -325,16 +322,6 @@ unsafe extern "C" fn on_thread(
         let run = AssertUnwindSafe(|| shared.run(thread as usize));
         if catch_unwind(run).is_err() {
             shared.failed.store(true, Relaxed);
-        }
-    }
-}
-
-impl Way {
-    /// Blocks of any size, for those that have no other way.
-    pub(crate) fn rows_most(self) -> u32 {
-        match self {
-            Self::Whole => u32::MAX,
-            Self::Blocks { rows_most } => rows_most,
         }
     }
 }
