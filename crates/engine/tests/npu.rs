@@ -6,6 +6,7 @@
 use motley_engine::blocks::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
 use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
 use motley_model::gguf::GgmlType;
+use motley_plan::ExpertKernels;
 use motley_testkit::fixtures::{has_onnx_runtime, synthetic_of, trained};
 use motley_testkit::synth::{Arch, Preset, Request};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// Largest difference of any logit, f32 graphs against ggml's kernels.
 const MAX_LOGIT_DIFFERENCE: f32 = 1e-2;
 const TOKENS: usize = 256;
+/// Positions that may differ by more when the CPU computes in blocks of one expert: sums in another
+/// order, and a router undecided between two experts takes the other.
+const UNDECIDED_POSITIONS: usize = 4;
 
 /// Floats: ggml rounds activations to eight bits beside quantised weights, the graphs do not, and
 /// that alone moves logits by more than is allowed here.
@@ -20,10 +24,16 @@ fn floats(arch: Arch) -> Option<PathBuf> {
     synthetic_of(&Request { quant: GgmlType::F32, ..Request::of_preset(Preset::Test(arch)) })
 }
 
+/// Kernels in the file's order, as the bare engine has them.
 fn engine(model: &Path) -> Engine {
+    engine_with(model, ExpertKernels::exact())
+}
+
+fn engine_with(model: &Path, kernels: ExpertKernels) -> Engine {
     let options = EngineOptions {
         threads: ThreadSets::both(ThreadSet::anywhere(1)),
         repack: false,
+        kernels,
         ..EngineOptions::default()
     };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
@@ -53,8 +63,11 @@ fn with_npu(
 }
 
 fn worst(first: &[Vec<f32>], second: &[Vec<f32>]) -> f32 {
-    let pairs = first.iter().flatten().zip(second.iter().flatten());
-    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    first.iter().zip(second).map(|(a, b)| worst_of(a, b)).fold(0.0, f32::max)
+}
+
+fn worst_of(first: &[f32], second: &[f32]) -> f32 {
+    first.iter().zip(second).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 fn spill_equals_the_cpu(model: &Path) {
@@ -74,6 +87,18 @@ fn spill_equals_the_cpu(model: &Path) {
 fn spill_equals_the_cpu_on_the_trained_model() {
     let Some(model) = trained("f16").filter(|_| has_onnx_runtime()) else { return };
     spill_equals_the_cpu(&model);
+}
+
+#[test]
+fn what_spills_may_be_computed_in_blocks() {
+    let Some(model) = trained("f16").filter(|_| has_onnx_runtime()) else { return };
+    let mut engine = engine_with(&model, ExpertKernels::default());
+    let expected = logits(&engine);
+    let (found, figures) = with_npu(&mut engine, |_| {});
+    assert!(figures.total().spilled > 0, "{:?}", figures.total());
+    let pairs = found.iter().zip(&expected);
+    let far = pairs.filter(|(a, b)| worst_of(a, b) >= MAX_LOGIT_DIFFERENCE).count();
+    assert!(far <= UNDECIDED_POSITIONS, "{far} positions of {TOKENS} differ");
 }
 
 #[test]
