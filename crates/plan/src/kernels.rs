@@ -26,7 +26,8 @@ const MOST_TOKENS: u32 = 8192;
 pub struct ExpertKernels {
     /// Layout of experts in memory by element type; others lie plain.
     pub layouts: Vec<TypeLayout>,
-    /// Rows of an expert, on average, from which blocks are faster; `None` for never.
+    /// Rows of an expert, on average, from which blocks are faster; `None` for never. Experts
+    /// that can only be computed in blocks always are.
     pub blocks_from_rows: Option<f64>,
     /// Most rows of one block.
     pub rows_most: u32,
@@ -141,17 +142,15 @@ impl ExpertKernels {
     }
 
     fn with(facts: &KernelFacts<'_>, layouts: Vec<TypeLayout>) -> Self {
-        let main = layouts.first();
-        let curves = main.map(|main| facts.curves(&main.quantisation, main.layout));
+        let Some(main) = layouts.first() else { return Self::default() };
+        let knee = facts.curves(main).blocks.and_then(knee);
+        // A layer may have several types: blocks begin where none of them is slower. Experts
+        // apart have no other way and need no crossing.
+        let mut whole = layouts.iter().filter(|ty| !ty.layout.is_apart());
+        let latest = |most: f64, ty| Some(most.max(facts.blocks_from(ty)?));
         Self {
-            blocks_from_rows: match (main, &curves) {
-                (Some(main), _) if main.layout.is_apart() => Some(0.0),
-                (_, Some(Curves { whole: Some(whole), blocks: Some(blocks) })) => {
-                    crossing(whole, blocks)
-                }
-                _ => Some(TYPICAL_FROM_ROWS),
-            },
-            rows_most: curves.and_then(|curves| knee(curves.blocks?)).unwrap_or(TYPICAL_ROWS_MOST),
+            blocks_from_rows: whole.try_fold(0.0, latest),
+            rows_most: knee.unwrap_or(TYPICAL_ROWS_MOST),
             layouts,
         }
     }
@@ -164,20 +163,30 @@ struct Curves<'t> {
 }
 
 impl KernelFacts<'_> {
-    fn curves(&self, quantisation: &str, layout: WeightLayout) -> Curves<'_> {
+    fn curves(&self, TypeLayout { quantisation, layout }: &TypeLayout) -> Curves<'_> {
         let of = |way| {
             let table = self.table?;
-            let found = table.expert_near(quantisation, layout, way, self.threads, self.width)?;
-            (found.layout == layout && found.way == way).then_some(found)
+            let found = table.expert_near(quantisation, *layout, way, self.threads, self.width)?;
+            (found.layout == *layout && found.way == way).then_some(found)
         };
         Curves { whole: of(KernelWay::Whole), blocks: of(KernelWay::Blocks) }
+    }
+
+    /// Rows from which blocks are faster for one type; `None` for never.
+    fn blocks_from(&self, ty: &TypeLayout) -> Option<f64> {
+        match self.curves(ty) {
+            Curves { whole: Some(whole), blocks: Some(blocks) } => crossing(whole, blocks),
+            _ => Some(TYPICAL_FROM_ROWS),
+        }
     }
 
     /// The layout with the shortest time for a prompt and its answer; the most specialised one
     /// where nobody measured.
     fn fastest(&self, offered: &OfferedLayouts, spare_bytes: u64) -> WeightLayout {
-        let name = offered.ty.name();
-        let timed = |layout| Some((layout, self.us(&self.curves(name, layout))?));
+        let timed = |layout| {
+            let ty = TypeLayout { quantisation: offered.ty.name().into(), layout };
+            Some((layout, self.us(&self.curves(&ty))?))
+        };
         let times: Vec<_> = offered.within(spare_bytes).filter_map(timed).collect();
         let best = times
             .iter()
@@ -353,6 +362,26 @@ mod tests {
         let plain = ExpertKernels::in_file_order(&facts(Some(&table), &offered, (512, 2048, 1)));
         assert_eq!(plain.blocks_from_rows, Some(4.0));
         assert_eq!(plain.layout(GgmlType::Q4_0), WeightLayout::Plain);
+    }
+
+    #[test]
+    fn of_several_types_the_last_decides() {
+        let offered = offered();
+        let of = |name: &str, layout| TypeLayout { quantisation: name.into(), layout };
+        let mut table = measured();
+        for way in [KernelWay::Whole, KernelWay::Blocks] {
+            let us = if way == KernelWay::Whole { 1.0 } else { 1.1 };
+            let cost = cost(WeightLayout::Plain, way, [us, 4.0 * us, 16.0, 64.0, 256.0]);
+            table.experts.push(ExpertCost { quantisation: "q6_K".into(), ..cost });
+        }
+        let facts = facts(Some(&table), &offered, (512, 512, 64));
+        let plain = of("q4_0", WeightLayout::Plain);
+        let from = |layouts| ExpertKernels::with(&facts, layouts).blocks_from_rows;
+        let other = of("q6_K", WeightLayout::Plain);
+        assert_eq!(from(vec![plain.clone()]), Some(4.0));
+        assert_eq!(from(vec![plain, other.clone()]), Some(16.0));
+        // Layers of the other type are not claimed before, although the first is apart.
+        assert_eq!(from(vec![of("q4_0", WeightLayout::Amx), other]), Some(16.0));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use motley_cost::calibration::MemoryRate;
+use motley_ggml::prefer_large_pages;
 
 use super::clock::{Steps, undisturbed_us};
 
@@ -14,7 +15,7 @@ pub(super) fn measure(
     slice: Duration,
     steps: &mut Steps<'_>,
 ) -> Vec<MemoryRate> {
-    let words = vec![1_u64; size_bytes as usize / size_of::<u64>()];
+    let words = words(size_bytes as usize / size_of::<u64>());
     let each = slice / counts.len().max(1) as u32;
     let mut rates = Vec::new();
     for (done, &threads) in counts.iter().enumerate() {
@@ -23,6 +24,14 @@ pub(super) fn measure(
         rates.push(MemoryRate { threads, gb_per_s: size_bytes as f64 * 1e-3 / us });
     }
     rates
+}
+
+/// In large pages, as experts lie in memory.
+fn words(count: usize) -> Vec<u64> {
+    let mut words: Vec<u64> = Vec::with_capacity(count);
+    prefer_large_pages(words.as_mut_ptr().cast(), count * size_of::<u64>());
+    words.resize(count, 1);
+    words
 }
 
 /// Every thread sums its piece.

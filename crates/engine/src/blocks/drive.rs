@@ -215,7 +215,7 @@ fn work_of(cpu: &mut CpuUnit) -> PhaseRecord {
 /// are a matter of time: a run repeated computes the same.
 pub(crate) fn way_of(kernels: &ExpertKernels, block: &ExpertBlock<'_>) -> Way {
     let from = kernels.from_tokens(block.experts() as u32, block.slots() as u32);
-    match block.tokens() >= from as usize {
+    match block.tokens() >= from as usize || block.is_apart() {
         true => Way::Blocks { rows_most: kernels.rows_most },
         false => Way::Whole,
     }

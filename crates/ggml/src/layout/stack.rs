@@ -103,7 +103,7 @@ pub(crate) fn one_of(stack: &api::ggml_tensor) -> api::ggml_tensor {
 /// Weights are read once per token from beginning to end: with pages of 2 MiB decoding was 1.2
 /// times as fast (docs/decisions/0085). For the whole pages of the given memory, which is this
 /// process's. Best effort: the system may have none.
-pub(crate) fn prefer_large_pages(start: *mut c_void, bytes: usize) {
+pub fn prefer_large_pages(start: *mut c_void, bytes: usize) {
     #[cfg(target_os = "linux")]
     // SAFETY: advice about memory of this process; it changes no byte, whoever owns it.
     unsafe {

@@ -197,3 +197,31 @@ unsafe fn is_expert_weight(t: *const api::ggml_tensor) -> bool {
     let name = unsafe { CStr::from_ptr((*t).name.as_ptr()) };
     name.to_bytes().ends_with(b"exps.weight")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::tensors::Tensors;
+
+    #[test]
+    fn blocks_of_few_tokens_are_left_to_the_engine() {
+        let tensors = Tensors::new(32).unwrap();
+        let stack = tensors.tensor(api::GGML_TYPE_F32, [32, 8, 4]);
+        let claimed = |tokens: i64| {
+            let hidden = tensors.tensor(api::GGML_TYPE_F32, [32, 1, tokens]);
+            let ids = tensors.tensor(api::GGML_TYPE_I32, [2, tokens, 1]);
+            // SAFETY: the tensors are live until the end of the test; names fit.
+            unsafe {
+                api::ggml_set_name(stack, c"blk.1.ffn_up_exps.weight".as_ptr());
+                is_claimed(api::ggml_mul_mat_id(tensors.raw(), stack, hidden, ids))
+            }
+        };
+        assert!(claimed(1), "everything, where nobody said otherwise");
+        with_claims(&Claims::from_tokens([1, 8]), || {
+            assert!(!claimed(7) && claimed(8), "of layer 1");
+            with_claims(&Claims::from_tokens([8]), || assert!(claimed(7), "a layer beyond"));
+            assert!(!claimed(7), "what was in force before is again");
+        });
+        assert!(claimed(7));
+    }
+}
