@@ -63,7 +63,7 @@ fn check_near(model: &Path) {
             let layouts: Vec<_> =
                 types.map(|ty| json!({"quantisation": ty, "layout": layout})).into();
             let kernels = json!({
-                "layouts": layouts, "blocks_from_rows": blocks_from_rows, "rows_most": 16,
+                "layouts": layouts, "blocks_from_rows": blocks_from_rows, "block_rows": 16,
             });
             let found = last_logits(model, REPACKED, Some(&kernels));
             let off = median_distance(&plain, &found);

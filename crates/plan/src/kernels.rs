@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// nobody did.
 const TYPICAL_FROM_ROWS: f64 = 4.0;
 /// A block of one expert, where nobody measured.
-const TYPICAL_ROWS_MOST: u32 = 128;
+const TYPICAL_BLOCK_ROWS: u32 = 128;
 /// Bounds of one: below, weights are read too often; above, threads do not end together.
-const ROWS_MOST: (u32, u32) = (32, 512);
+const BLOCK_ROWS: (u32, u32) = (32, 512);
 /// Part of the best speed a block must reach (W4's knee).
 const KNEE: f64 = 0.95;
 /// How much faster another layout than the one before must be: noise decides below it.
@@ -29,8 +29,8 @@ pub struct ExpertKernels {
     /// Rows of an expert, on average, from which blocks are faster; `None` for never. Experts
     /// that can only be computed in blocks always are.
     pub blocks_from_rows: Option<f64>,
-    /// Most rows of one block.
-    pub rows_most: u32,
+    /// Rows of one block, about: an expert with twice as many has several.
+    pub block_rows: u32,
 }
 
 /// A type and its layout.
@@ -86,7 +86,7 @@ impl Default for ExpertKernels {
         Self {
             layouts: Vec::new(),
             blocks_from_rows: Some(TYPICAL_FROM_ROWS),
-            rows_most: TYPICAL_ROWS_MOST,
+            block_rows: TYPICAL_BLOCK_ROWS,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Default for ExpertKernels {
 impl ExpertKernels {
     /// The file's order and `MUL_MAT_ID`, as the bare engine computes (`--exact`).
     pub fn exact() -> Self {
-        Self { layouts: Vec::new(), blocks_from_rows: None, rows_most: TYPICAL_ROWS_MOST }
+        Self { layouts: Vec::new(), blocks_from_rows: None, block_rows: TYPICAL_BLOCK_ROWS }
     }
 
     /// Layout of experts of that type in memory.
@@ -150,7 +150,7 @@ impl ExpertKernels {
         let latest = |most: f64, ty| Some(most.max(facts.blocks_from(ty)?));
         Self {
             blocks_from_rows: whole.try_fold(0.0, latest),
-            rows_most: knee.unwrap_or(TYPICAL_ROWS_MOST),
+            block_rows: knee.unwrap_or(TYPICAL_BLOCK_ROWS),
             layouts,
         }
     }
@@ -240,7 +240,7 @@ fn knee(blocks: &ExpertCost) -> Option<u32> {
     let best = speeds.iter().copied().fold(0.0, f64::max);
     let index = speeds.iter().position(|speed| *speed >= KNEE * best)?;
     let rows = blocks.measured.get(index)?.tokens;
-    Some(rows.clamp(ROWS_MOST.0, ROWS_MOST.1))
+    Some(rows.clamp(BLOCK_ROWS.0, BLOCK_ROWS.1))
 }
 
 #[cfg(test)]
@@ -356,7 +356,7 @@ mod tests {
         // 16 rows for each of 128 experts: 256 tokens.
         let from = repacked.from_tokens(128, 8);
         assert!((200..=256).contains(&from), "{from}");
-        assert_eq!(repacked.rows_most, 64, "the knee");
+        assert_eq!(repacked.block_rows, 64, "the knee");
         let amx = ExpertKernels::in_memory(&facts(Some(&table), &offered, (512, 2048, 256)));
         assert_eq!((amx.blocks_from_rows, amx.from_tokens(128, 8)), (Some(0.0), 1));
         let plain = ExpertKernels::in_file_order(&facts(Some(&table), &offered, (512, 2048, 1)));

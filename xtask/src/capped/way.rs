@@ -41,7 +41,8 @@ impl FromStr for Way {
                 }
                 None if setting == "blocks" => {
                     // Experts with four rows and more one by one, as by default without `--exact`.
-                    let kernels = json!({"layouts": [], "blocks_from_rows": 4.0, "rows_most": 128});
+                    let kernels =
+                        json!({"layouts": [], "blocks_from_rows": 4.0, "block_rows": 128});
                     parsed.insert("kernels".into(), kernels);
                 }
                 None if matches!(setting, "serial" | "buffered") => {

@@ -377,7 +377,7 @@ impl Bench<'_> {
 fn ggml_way(way: KernelWay) -> Way {
     match way {
         KernelWay::Whole => Way::Whole,
-        KernelWay::Blocks => Way::Blocks { rows_most: MOST_ROWS },
+        KernelWay::Blocks => Way::Blocks { block_rows: MOST_ROWS },
     }
 }
 

@@ -216,7 +216,7 @@ fn work_of(cpu: &mut CpuUnit) -> PhaseRecord {
 pub(crate) fn way_of(kernels: &ExpertKernels, block: &ExpertBlock<'_>) -> Way {
     let from = kernels.from_tokens(block.experts() as u32, block.slots() as u32);
     match block.tokens() >= from as usize || block.is_apart() {
-        true => Way::Blocks { rows_most: kernels.rows_most },
+        true => Way::Blocks { block_rows: kernels.block_rows },
         false => Way::Whole,
     }
 }

@@ -46,7 +46,7 @@ impl CpuUnit {
             // SAFETY: the graph of a block is live for the block's life.
             return Ok(unsafe { self.stream.compute(block.graph()) });
         }
-        self.blocks.run(&mut self.stream, block, way.rows_most())
+        self.blocks.run(&mut self.stream, block, way.block_rows())
     }
 
     /// Computes the rows of `block` that belong to `experts`; other rows are left
@@ -59,8 +59,8 @@ impl CpuUnit {
     ) -> Result<ComputeOutcome, SubsetError> {
         match way {
             Way::Whole => self.subset.run_experts(&mut self.stream, block, experts),
-            Way::Blocks { rows_most } => {
-                self.blocks.run_experts(&mut self.stream, block, experts, rows_most)
+            Way::Blocks { block_rows } => {
+                self.blocks.run_experts(&mut self.stream, block, experts, block_rows)
             }
         }
     }
@@ -82,7 +82,7 @@ impl CpuUnit {
         if way == Way::Whole && !block.is_apart() {
             return self.subset.run_rows(&mut self.stream, block, rows);
         }
-        self.blocks.run_rows(&mut self.stream, block, rows, way.rows_most())
+        self.blocks.run_rows(&mut self.stream, block, rows, way.block_rows())
     }
 
     /// What threads did in blocks of one expert since the last call.

@@ -372,9 +372,9 @@ mod tests {
                     Ok(other) => other,
                 };
                 // One thread and two take pieces apart, five share them.
-                for (threads, rows_most) in [(2, 8), (1, 2), (5, 8), (5, 1)] {
+                for (threads, block_rows) in [(2, 8), (1, 2), (5, 8), (5, 1)] {
                     other.set_pool(pool(threads));
-                    for way in [Way::Whole, Way::Blocks { rows_most }] {
+                    for way in [Way::Whole, Way::Blocks { block_rows }] {
                         let found = rows_by(&other, 3, way);
                         let off = found.iter().zip(&plain).map(|(a, b)| (a - b).abs());
                         let off = off.sum::<f32>() / plain.len() as f32;

@@ -30,14 +30,14 @@ pub(super) struct Jobs {
 pub(super) struct UnknownExpert(pub(super) u32);
 
 impl Jobs {
-    /// Groups all rows of `block` whose expert `wanted` knows, in pieces of at most `rows_most`.
+    /// Groups all rows of `block` whose expert `wanted` knows, in pieces of about `block_rows`.
     /// Largest pieces first, so that threads end together.
     pub(super) fn collect(
         &mut self,
         block: &ExpertBlock<'_>,
         experts: usize,
         wanted: impl Fn(u32) -> bool,
-        rows_most: usize,
+        block_rows: usize,
     ) -> Result<(), UnknownExpert> {
         let slots = block.slots();
         let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
@@ -46,7 +46,7 @@ impl Jobs {
             experts,
             wanted,
         )?;
-        self.cut(rows_most);
+        self.cut(block_rows);
         Ok(())
     }
 
@@ -56,12 +56,12 @@ impl Jobs {
         block: &ExpertBlock<'_>,
         experts: usize,
         rows: &[(usize, usize)],
-        rows_most: usize,
+        block_rows: usize,
     ) -> Result<(), UnknownExpert> {
         let with_expert =
             |&(token, slot): &(usize, usize)| (token, slot, block.expert(token, slot));
         self.group(rows.iter().map(with_expert), experts, |_| true)?;
-        self.cut(rows_most);
+        self.cut(block_rows);
         Ok(())
     }
 
@@ -110,16 +110,18 @@ impl Jobs {
         Ok(())
     }
 
-    fn cut(&mut self, rows_most: usize) {
-        let rows_most = rows_most.max(1);
-        let mut index = 0;
-        while let Some(&job) = self.jobs.get(index) {
-            if job.rows > rows_most {
-                self.jobs[index].rows = rows_most;
-                let (first, rows) = (job.first + rows_most, job.rows - rows_most);
+    /// Equal pieces, none smaller than asked: a remainder of few rows would read all weights again.
+    fn cut(&mut self, block_rows: usize) {
+        for index in 0..self.jobs.len() {
+            let job = self.jobs[index];
+            let pieces = (job.rows / block_rows.max(1)).max(1);
+            let bounds = |piece: usize| job.rows * piece / pieces;
+            self.jobs[index].rows = bounds(1);
+            for piece in 1..pieces {
+                let (begins, ends) = (bounds(piece), bounds(piece + 1));
+                let (first, rows) = (job.first + begins, ends - begins);
                 self.jobs.push(Job { first, rows, ..job });
             }
-            index += 1;
         }
         self.jobs.sort_by_key(|job| std::cmp::Reverse(job.rows));
     }
@@ -129,11 +131,11 @@ impl Jobs {
 mod tests {
     use super::*;
 
-    fn grouped(experts: &[u32], rows_most: usize) -> Jobs {
+    fn grouped(experts: &[u32], block_rows: usize) -> Jobs {
         let mut jobs = Jobs::default();
         let rows = experts.iter().enumerate().map(|(token, &expert)| (token, 0, expert));
         jobs.group(rows, 8, |expert| expert != 7).unwrap();
-        jobs.cut(rows_most);
+        jobs.cut(block_rows);
         jobs
     }
 
@@ -142,7 +144,7 @@ mod tests {
         let experts = [3, 1, 3, 3, 7, 1, 3, 3, 0];
         let jobs = grouped(&experts, 2);
         let sizes: Vec<_> = jobs.jobs().iter().map(|job| (job.expert, job.rows)).collect();
-        assert_eq!(sizes, [(1, 2), (3, 2), (3, 2), (0, 1), (3, 1)]);
+        assert_eq!(sizes, [(3, 3), (1, 2), (3, 2), (0, 1)], "five rows in pieces of about two");
         let mut seen = Vec::new();
         for job in jobs.jobs() {
             for &(token, _) in jobs.rows(job) {

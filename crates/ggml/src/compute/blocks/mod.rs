@@ -23,17 +23,17 @@ pub enum Way {
     Whole,
     /// One `MUL_MAT` for each expert's rows.
     Blocks {
-        /// Most rows of one product; an expert with more has several.
-        rows_most: u32,
+        /// Rows of one product, about: an expert with twice as many has several.
+        block_rows: u32,
     },
 }
 
 impl Way {
     /// Blocks of any size, for those that have no other way.
-    pub(crate) fn rows_most(self) -> u32 {
+    pub(crate) fn block_rows(self) -> u32 {
         match self {
             Self::Whole => u32::MAX,
-            Self::Blocks { rows_most } => rows_most,
+            Self::Blocks { block_rows } => block_rows,
         }
     }
 }

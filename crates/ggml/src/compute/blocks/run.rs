@@ -49,10 +49,10 @@ impl Blocks {
         &mut self,
         cpu: &mut CpuStream,
         block: &mut ExpertBlock<'_>,
-        rows_most: u32,
+        block_rows: u32,
     ) -> Result<ComputeOutcome, SubsetError> {
         let experts = block.experts();
-        self.jobs.collect(block, experts, |_| true, rows_most as usize).map_err(unknown)?;
+        self.jobs.collect(block, experts, |_| true, block_rows as usize).map_err(unknown)?;
         self.point_at_own(block);
         self.compute(cpu, block)
     }
@@ -63,10 +63,10 @@ impl Blocks {
         cpu: &mut CpuStream,
         block: &mut ExpertBlock<'_>,
         rows: &[(usize, usize)],
-        rows_most: u32,
+        block_rows: u32,
     ) -> Result<ComputeOutcome, SubsetError> {
         let experts = block.experts();
-        self.jobs.collect_rows(block, experts, rows, rows_most as usize).map_err(unknown)?;
+        self.jobs.collect_rows(block, experts, rows, block_rows as usize).map_err(unknown)?;
         self.point_at_own(block);
         self.compute(cpu, block)
     }
@@ -77,7 +77,7 @@ impl Blocks {
         cpu: &mut CpuStream,
         block: &mut ExpertBlock<'_>,
         experts: &[(u32, &FilledExpert)],
-        rows_most: u32,
+        block_rows: u32,
     ) -> Result<ComputeOutcome, SubsetError> {
         let mut given: Vec<Option<&FilledExpert>> = vec![None; block.experts()];
         for &(expert, filled) in experts {
@@ -87,7 +87,7 @@ impl Blocks {
         }
         // One the layer does not have is wanted, and then refused.
         let wanted = |expert: u32| given.get(expert as usize).is_none_or(Option::is_some);
-        self.jobs.collect(block, given.len(), wanted, rows_most as usize).map_err(unknown)?;
+        self.jobs.collect(block, given.len(), wanted, block_rows as usize).map_err(unknown)?;
         self.ones.clear();
         for (index, matrix) in block.matrices().enumerate() {
             let kind = matrix.matrix().ok_or(SubsetError::UnknownMatrix)?;
