@@ -13,6 +13,7 @@ use motley_sched::prefetch::{Prediction, PrefetchChoice};
 use motley_sched::strategy::StrategyChoice;
 use motley_sched::{
     Costs, Homes, Layout, Named, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts,
+    TierParts,
 };
 use motley_testkit::explore::{Holders, explore};
 use motley_trace::record::FORMAT_VERSION;
@@ -121,12 +122,12 @@ impl HomeUnit for Cpu {
 fn costs() -> Costs {
     let unit = ComputeCost { launch_us: 20.0, per_token_us: 100.0, floor_us: 400.0 };
     let (layout, entry_us, entry_per_token_us) = (Layout::Whole, 0.0, 0.0);
-    Costs {
-        fast: ComputeCost { launch_us: 20.0, per_token_us: 5.0, floor_us: 100.0 },
-        home: Some(Homes { units: 1, layout, unit, entry_us, entry_per_token_us }),
-        link: TransferCost { latency_us: 0.0, per_byte_us: 0.3 },
-        expert_bytes: 1000,
-    }
+    Costs::one_tier(
+        ComputeCost { launch_us: 20.0, per_token_us: 5.0, floor_us: 100.0 },
+        TransferCost { latency_us: 0.0, per_byte_us: 0.3 },
+        Some(Homes { units: 1, layout, unit, entry_us, entry_per_token_us }),
+        1000,
+    )
 }
 
 fn scheduler(scenario: Scenario) -> Scheduler {
@@ -137,14 +138,16 @@ fn scheduler(scenario: Scenario) -> Scheduler {
     let policy = PolicyChoice::Lru.build(&header);
     Scheduler::new(SchedulerParts {
         costs: costs(),
-        cache: ExpertCache::new(grid, Capacity::global_share(grid, share), policy),
+        tiers: vec![TierParts {
+            cache: ExpertCache::new(grid, Capacity::global_share(grid, share), policy),
+            prefetcher: scenario.prefetch.build(grid),
+            limits: SchedulerLimits {
+                staging_slots: STAGING_SLOTS,
+                prefetch_slots: 1,
+                ..SchedulerLimits::default()
+            },
+        }],
         strategy: scenario.strategy.build_whole(),
-        prefetcher: scenario.prefetch.build(grid),
-        limits: SchedulerLimits {
-            staging_slots: STAGING_SLOTS,
-            prefetch_slots: 1,
-            ..SchedulerLimits::default()
-        },
     })
 }
 

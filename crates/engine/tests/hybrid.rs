@@ -14,6 +14,7 @@ use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::{ByPhase, StrategyChoice, TimelineStrategy, WholeLayers};
 use motley_sched::{
     Costs, Homes, Layout, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts, Strategy,
+    TierParts,
 };
 use motley_trace::record::FORMAT_VERSION;
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
@@ -25,18 +26,18 @@ const TOP_K: u16 = 6;
 /// The link slower than the CPU with few tokens, the device four times as fast as either.
 fn costs() -> Costs {
     let unit = ComputeCost { launch_us: 20.0, per_token_us: 100.0, floor_us: 400.0 };
-    Costs {
-        fast: ComputeCost { launch_us: 20.0, per_token_us: 5.0, floor_us: 100.0 },
-        home: Some(Homes {
+    Costs::one_tier(
+        ComputeCost { launch_us: 20.0, per_token_us: 5.0, floor_us: 100.0 },
+        TransferCost { latency_us: 0.0, per_byte_us: 0.6 },
+        Some(Homes {
             units: 1,
             layout: Layout::Whole,
             unit,
             entry_us: 0.0,
             entry_per_token_us: 0.0,
         }),
-        link: TransferCost { latency_us: 0.0, per_byte_us: 0.6 },
-        expert_bytes: 1000,
-    }
+        1000,
+    )
 }
 
 fn header() -> TraceHeader {
@@ -80,10 +81,12 @@ fn scheduler(strategy: Box<dyn Strategy>, prefetch: PrefetchChoice, share: f64) 
     let capacity = Capacity::global_share(grid, share);
     Scheduler::new(SchedulerParts {
         costs: costs(),
-        cache: ExpertCache::new(grid, capacity, PolicyChoice::Lru.build(&header())),
+        tiers: vec![TierParts {
+            cache: ExpertCache::new(grid, capacity, PolicyChoice::Lru.build(&header())),
+            prefetcher: prefetch.build(grid),
+            limits: SchedulerLimits::default(),
+        }],
         strategy,
-        prefetcher: prefetch.build(grid),
-        limits: SchedulerLimits::default(),
     })
 }
 
@@ -177,7 +180,7 @@ fn every_pair_once_and_no_copy_in_vain() {
             assert_eq!(figures.fast_pairs + figures.home_pairs, pairs, "{what}");
             assert_eq!(figures.demanded_unused, 0, "{what}");
             assert_eq!(figures.demanded_copies, figures.counts.demand_loads, "{what}");
-            let launches = figures.counts.fast_computes;
+            let launches = figures.counts.tier_computes;
             assert!(figures.fast_launches <= launches, "{what}");
         }
     }
@@ -189,7 +192,7 @@ fn cached_experts_of_a_layer_are_one_launch() {
     let scheduler = scheduler(StrategyChoice::LayerSplit.build_whole(), PrefetchChoice::None, 0.5);
     let driven = drive(scheduler, &trace(0, 8, 3), 0.5, 0);
     assert!(driven.figures.fast_launches <= driven.figures.blocks);
-    assert!(driven.figures.counts.fast_computes > 2 * driven.figures.blocks);
+    assert!(driven.figures.counts.tier_computes > 2 * driven.figures.blocks);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use motley_sched::prefetch::{NextLayer, NoPrefetch, Prediction, Prefetcher};
 use motley_sched::strategy::{OnDemand, TimelineStrategy};
 use motley_sched::{
     Action, Costs, Homes, Layout, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts,
-    Strategy,
+    Strategy, TierParts,
 };
 use motley_trace::ExpertGrid;
 
@@ -48,15 +48,16 @@ impl Bench {
         let unit = ComputeCost { launch_us: 5.0, per_token_us: 12.0, floor_us: 60.0 };
         let home =
             Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
-        let costs = Costs {
-            fast: ComputeCost { launch_us: 10.0, per_token_us: 0.1, floor_us: 8.0 },
-            home: Some(home),
-            link: TransferCost::new(10.0, 25.0),
-            expert_bytes: 2_654_208,
-        };
+        let costs = Costs::one_tier(
+            ComputeCost { launch_us: 10.0, per_token_us: 0.1, floor_us: 8.0 },
+            TransferCost::new(10.0, 25.0),
+            Some(home),
+            2_654_208,
+        );
         let cache = ExpertCache::new(grid, Capacity::global_share(grid, 0.25), policy);
         let limits = SchedulerLimits::default();
-        let parts = SchedulerParts { costs, cache, strategy, prefetcher, limits };
+        let tiers = vec![TierParts { cache, prefetcher, limits }];
+        let parts = SchedulerParts { costs, tiers, strategy };
         let scheduler = Scheduler::new(parts);
         let random = fastrand::Rng::with_seed(1);
         let mut bench = Self { grid, scheduler, random, now: Nanos::ZERO, layer: 0 };
@@ -114,8 +115,8 @@ impl Bench {
             self.now += Nanos(100_000);
             let Some(done) = pending.iter_mut().find_map(Option::take) else { break };
             match done {
-                Action::Load { key, .. } => {
-                    self.scheduler.on_loaded(self.now, key, true).expect("no failures here");
+                Action::Load { tier, key, .. } => {
+                    self.scheduler.on_loaded(self.now, tier, key, true).expect("no failures here");
                 }
                 Action::Compute { key, unit, .. } => {
                     self.scheduler.on_computed(self.now, key, unit);

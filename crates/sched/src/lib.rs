@@ -7,7 +7,7 @@
 //! Reading order:
 //! - [`work`]: one layer's work, the lanes it can run on, and the plan a strategy writes.
 //! - [`regime`]: from a machine and a model to the costs of its regime.
-//! - [`timeline`]: H1, three timelines filled before anything runs.
+//! - [`timeline`]: H1, the timelines of units and links filled before anything runs.
 //! - [`balance`]: the equations G2, G3 and G5.
 //! - [`strategy`]: who computes; nine strategies behind one trait.
 //! - [`prefetch`]: what to fetch early; six prefetchers behind one trait.
@@ -53,9 +53,11 @@ pub use named::{Named, UnknownName};
 pub use rules::Rules;
 pub use scheduler::{
     Action, AtOnce, LoadLost, Place, Purpose, Routing, Scheduler, SchedulerLimits, SchedulerParts,
+    TierParts,
 };
-pub use setup::SchedulerSetup;
+pub use setup::{SchedulerSetup, TierSetup};
 pub use strategy::Strategy;
 pub use work::{
-    Costs, Homes, LayerPlan, LayerWork, Layout, Phase, Presence, Share, Unit, WorkItem,
+    Costs, Homes, LayerPlan, LayerWork, Layout, MAX_TIERS, Phase, Presence, Share, Tier, TierPlan,
+    Unit, Whereabouts, WorkItem,
 };

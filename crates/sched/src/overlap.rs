@@ -97,8 +97,8 @@ impl Layer {
             });
             arrived.unwrap_or(begins).max(begins)
         };
-        let fast: fn(Unit) -> bool = |unit| unit == Unit::Fast;
-        let home: fn(Unit) -> bool = |unit| unit != Unit::Fast;
+        let fast: fn(Unit) -> bool = |unit| unit == Unit::Tier(0);
+        let home: fn(Unit) -> bool = |unit| unit != Unit::Tier(0);
         let waited = |(key, (from, to)): (ExpertKey, Stretch)| (here(key).min(from), to);
         Self {
             fast: union(computed(fast).map(|(_, ran)| ran).collect()),
@@ -145,7 +145,11 @@ mod tests {
 
     fn load(expert: u16, begins: u64, ends: u64) -> Span {
         let (key, purpose) = (ExpertKey::new(0, expert), Purpose::Demand);
-        Span { kind: SpanKind::Load { key, purpose }, begins: Nanos(begins), ends: Nanos(ends) }
+        Span {
+            kind: SpanKind::Load { tier: 0, key, purpose },
+            begins: Nanos(begins),
+            ends: Nanos(ends),
+        }
     }
 
     fn dense(layer: u16, begins: u64, ends: u64) -> Span {
@@ -163,10 +167,10 @@ mod tests {
         assert_eq!(overlap(&[]), None);
         let found = overlap(&[
             dense(0, 0, 1),
-            compute(0, Unit::Fast, 1, 5),
+            compute(0, Unit::Tier(0), 1, 5),
             compute(1, HOME, 3, 13),
             dense(1, 13, 14),
-            compute(0, Unit::Fast, 14, 30),
+            compute(0, Unit::Tier(0), 14, 30),
         ]);
         let expected = Overlap { beside: Nanos(2), shorter: Nanos(4), both_had_work: Nanos(4) };
         assert_eq!(found, Some(expected));
@@ -178,10 +182,10 @@ mod tests {
         // The fast unit computes 1..3, waits for bytes until 9, computes 9..12; home 1..10.
         let found = overlap(&[
             dense(0, 0, 1),
-            compute(0, Unit::Fast, 1, 3),
+            compute(0, Unit::Tier(0), 1, 3),
             compute(2, HOME, 1, 10),
             load(1, 1, 9),
-            compute(1, Unit::Fast, 9, 12),
+            compute(1, Unit::Tier(0), 9, 12),
         ])
         .expect("both work");
         assert_eq!(
@@ -198,7 +202,7 @@ mod tests {
             dense(0, 0, 1),
             load(1, 1, 4),
             compute(2, HOME, 1, 10),
-            compute(1, Unit::Fast, 10, 13),
+            compute(1, Unit::Tier(0), 10, 13),
         ])
         .expect("both work");
         assert_eq!((found.beside, found.both_had_work), (Nanos::ZERO, Nanos(6)));

@@ -72,7 +72,7 @@ pub fn costs(
             (unit, TransferCost::new(0.0, unit.bandwidth_gb_per_s), None)
         }
     };
-    Ok(Costs { fast: compute(fast), home, link, expert_bytes: shape.bytes })
+    Ok(Costs::one_tier(compute(fast), link, home, shape.bytes))
 }
 
 /// Costs of the hybrid regime where none were measured. A desktop's: memory at 25 GB/s for the
@@ -87,18 +87,9 @@ pub fn typical_hybrid(expert_bytes: u64) -> Costs {
         per_token_us: flop / (gflop_per_s * 1e3),
         floor_us: read_us(gb_per_s),
     };
-    Costs {
-        fast: compute(10.0, 250.0, 10_000.0),
-        home: Some(Homes {
-            units: 1,
-            layout: Layout::Whole,
-            unit: compute(5.0, 25.0, 300.0),
-            entry_us: 0.0,
-            entry_per_token_us: 0.0,
-        }),
-        link: TransferCost::new(10.0, 12.0),
-        expert_bytes,
-    }
+    let home = homes(1, compute(5.0, 25.0, 300.0), 0.0);
+    let device = compute(10.0, 250.0, 10_000.0);
+    Costs::one_tier(device, TransferCost::new(10.0, 12.0), Some(home), expert_bytes)
 }
 
 /// Costs of one expert that were measured; what is not known is `None`.
@@ -116,15 +107,12 @@ impl KnownCosts {
     /// Costs of the hybrid regime for experts of `expert_bytes`: what is known, and what is typical
     /// for the rest. With the link known, rows to the CPU and back cost its latency twice.
     pub fn hybrid(&self, expert_bytes: u64) -> Costs {
-        let typical = typical_hybrid(expert_bytes);
+        let Costs { home, tiers, .. } = typical_hybrid(expert_bytes);
         let entry_us = self.link.map_or(0.0, |link| 2.0 * link.latency_us);
-        let home = |home: Homes| Homes { unit: self.cpu.unwrap_or(home.unit), entry_us, ..home };
-        Costs {
-            fast: self.device.unwrap_or(typical.fast),
-            home: typical.home.map(home),
-            link: self.link.unwrap_or(typical.link),
-            expert_bytes,
-        }
+        let home = home.map(|home| Homes { unit: self.cpu.unwrap_or(home.unit), entry_us, ..home });
+        let (device, link) = (tiers[0].unit, tiers[0].link);
+        let (device, link) = (self.device.unwrap_or(device), self.link.unwrap_or(link));
+        Costs::one_tier(device, link, home, expert_bytes)
     }
 }
 
@@ -152,7 +140,7 @@ mod tests {
         let costs = |regime| super::costs(regime, &machine, &shape, Efficiency::DEFAULT);
         let hybrid = costs(Regime::Hybrid).unwrap();
         assert_eq!(hybrid.lanes(), 1);
-        assert!(hybrid.fast.us(1) < hybrid.home.unwrap().unit.us(1));
+        assert!(hybrid.tiers[0].unit.us(1) < hybrid.home.unwrap().unit.us(1));
         let beyond = costs(Regime::BeyondRam).unwrap();
         assert_eq!((beyond.lanes(), beyond.expert_bytes), (0, shape.bytes));
         let missing = costs(Regime::NearData).unwrap_err();
@@ -168,7 +156,8 @@ mod tests {
         let costs = known.hybrid(1_000_000);
         let home = costs.home.expect("a CPU");
         assert_eq!((home.unit, home.entry_us), (cpu, 8.0));
-        assert_eq!((costs.link, costs.fast), (link, typical.fast));
+        let tier = costs.tiers[0];
+        assert_eq!((tier.link, tier.unit), (link, typical.tiers[0].unit));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use motley_trace::{ExpertKey, TraceHeader};
 
 use crate::cache::{Capacity, ExpertCache};
 use crate::rules::Rules;
-use crate::scheduler::{Scheduler, SchedulerLimits, SchedulerParts};
+use crate::scheduler::{Scheduler, SchedulerLimits, SchedulerParts, TierParts};
 use crate::shares::Shares;
 use crate::strategy::{ByPhase, LayerSplit, StrategyChoice};
 use crate::work::Costs;
@@ -15,10 +15,8 @@ use crate::work::Costs;
 pub struct SchedulerSetup {
     /// What things cost, as far as is known before the run.
     pub costs: Costs,
-    /// Slots whose experts stay.
-    pub capacity: Capacity,
-    /// Limits, with the slots that let experts through.
-    pub limits: SchedulerLimits,
+    /// One for each tier of the costs.
+    pub tiers: Vec<TierSetup>,
     pub rules: Rules,
     /// Whether the units compute parts of experts (G2), or whole ones only.
     pub parts: bool,
@@ -26,19 +24,22 @@ pub struct SchedulerSetup {
     pub most_used: Vec<ExpertKey>,
 }
 
+/// The room of one tier.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TierSetup {
+    /// Slots whose experts stay.
+    pub capacity: Capacity,
+    /// Limits, with the slots that let experts through.
+    pub limits: SchedulerLimits,
+}
+
 impl SchedulerSetup {
     /// For `slots` of memory beside experts on disk.
     pub fn beyond_ram(rules: Rules, slots: u32, costs: Costs) -> Self {
         let limits = SchedulerLimits::beyond_ram(slots, rules.prefetch);
         let kept = slots.saturating_sub(u32::from(limits.staging_slots));
-        Self {
-            costs,
-            capacity: Capacity::Global { slots: kept },
-            limits,
-            rules,
-            parts: false,
-            most_used: Vec::new(),
-        }
+        let tier = TierSetup { capacity: Capacity::Global { slots: kept }, limits };
+        Self { costs, tiers: vec![tier], rules, parts: false, most_used: Vec::new() }
     }
 
     /// For the slots of devices beside a CPU that has every expert.
@@ -49,15 +50,20 @@ impl SchedulerSetup {
         most_used: Vec<ExpertKey>,
     ) -> Self {
         let Shares { capacity, limits } = shares;
-        Self { costs, capacity, limits, rules, parts: false, most_used }
+        Self { costs, tiers: vec![TierSetup { capacity, limits }], rules, parts: false, most_used }
     }
 
-    /// What the fast memory begins with, as far as there is room: whole layers under a split by
+    /// The room of the first tier.
+    pub fn first(&self) -> &TierSetup {
+        &self.tiers[0]
+    }
+
+    /// What the first tier begins with, as far as there is room: whole layers under a split by
     /// layers, else the most used experts.
     pub fn residents(&self, header: &TraceHeader) -> Vec<ExpertKey> {
         match self.rules.decode {
             StrategyChoice::LayerSplit => {
-                LayerSplit::residents(header.grid(), self.capacity.total())
+                LayerSplit::residents(header.grid(), self.first().capacity.total())
             }
             _ => self.most_used.clone(),
         }
@@ -68,13 +74,15 @@ impl SchedulerSetup {
         let grid = header.grid();
         let build = if self.parts { StrategyChoice::build } else { StrategyChoice::build_whole };
         let (prefill, decode) = (build(self.rules.prefill), build(self.rules.decode));
-        let policy = self.rules.policy.build(header);
-        Scheduler::new(SchedulerParts {
-            costs: self.costs,
-            cache: ExpertCache::new(grid, self.capacity.clone(), policy),
-            strategy: Box::new(ByPhase::new(prefill, decode)),
+        let tier = |tier: &TierSetup| TierParts {
+            cache: ExpertCache::new(grid, tier.capacity.clone(), self.rules.policy.build(header)),
             prefetcher: self.rules.prefetch.build(grid),
-            limits: self.limits,
+            limits: tier.limits,
+        };
+        Scheduler::new(SchedulerParts {
+            costs: self.costs.clone(),
+            tiers: self.tiers.iter().map(tier).collect(),
+            strategy: Box::new(ByPhase::new(prefill, decode)),
         })
     }
 }

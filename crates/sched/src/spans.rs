@@ -26,7 +26,7 @@ pub enum SpanKind {
     /// Attention and the like, before a layer's experts.
     Dense { layer: u16 },
     /// A transfer.
-    Load { key: ExpertKey, purpose: Purpose },
+    Load { tier: u16, key: ExpertKey, purpose: Purpose },
     /// A computation.
     Compute {
         key: ExpertKey,
@@ -53,6 +53,24 @@ impl Spans {
     /// The spans in the order they began to be carried out.
     pub fn iter(&self) -> impl Iterator<Item = &Span> {
         self.spans.iter()
+    }
+
+    /// Tiers that are met; at least one.
+    pub fn tiers(&self) -> u16 {
+        let tier = |span: &Span| match Row::of(span.kind) {
+            Row::Tier(tier) | Row::Link(tier) => Some(tier + 1),
+            Row::Dense | Row::Home(_) => None,
+        };
+        self.iter().filter_map(tier).max().unwrap_or(1)
+    }
+
+    /// Home lanes that are met.
+    pub fn lanes(&self) -> u16 {
+        let lane = |span: &Span| match Row::of(span.kind) {
+            Row::Home(lane) => Some(lane + 1),
+            _ => None,
+        };
+        self.iter().filter_map(lane).max().unwrap_or(0)
     }
 
     /// The stretch of one layer: from its dense part to that of the layer after. `visit` counts
@@ -88,26 +106,49 @@ pub fn chrome_trace(recordings: &[(&str, &Spans)], rows: &RowNames<'_>) -> Value
             }));
         }
         events.extend(row_names(spans, rows, process));
-        events.extend(spans.iter().map(|span| event(span, process)));
+        let tiers = spans.tiers();
+        events.extend(spans.iter().map(|span| event(span, process, tiers)));
     }
     json!({ "displayTimeUnit": "ms", "traceEvents": events })
 }
 
 fn row_names(spans: &Spans, rows: &RowNames<'_>, process: usize) -> Vec<Value> {
-    let first = [rows.dense, rows.fast, rows.link].into_iter().zip(0..);
-    let lanes = spans.iter().filter_map(|span| match span.kind {
-        SpanKind::Compute { unit: Unit::Home(lane), .. } => Some(lane),
-        _ => None,
-    });
-    let mut names: Vec<Value> = first.map(|(name, row)| row_name(process, row, name)).collect();
-    match lanes.max() {
-        Some(0) => names.push(row_name(process, HOME, rows.home)),
-        Some(last) => names.extend(
-            (0..=last).map(|lane| row_name(process, HOME + lane, &format!("{} {lane}", rows.home))),
-        ),
-        None => {}
+    let names = rows.all(spans).into_iter().zip(0..);
+    names.map(|(name, row)| row_name(process, row, &name)).collect()
+}
+
+/// A line of a picture of spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Row {
+    Dense,
+    /// The unit of a tier.
+    Tier(u16),
+    /// The link to a tier.
+    Link(u16),
+    /// A home lane.
+    Home(u16),
+}
+
+impl Row {
+    /// Of a span.
+    pub fn of(kind: SpanKind) -> Self {
+        match kind {
+            SpanKind::Dense { .. } => Self::Dense,
+            SpanKind::Load { tier, .. } => Self::Link(tier),
+            SpanKind::Compute { unit: Unit::Tier(tier), .. } => Self::Tier(tier),
+            SpanKind::Compute { unit: Unit::Home(lane), .. } => Self::Home(lane),
+        }
     }
-    names
+
+    /// From the top: dense work, every tier's unit and link, home lanes.
+    pub fn number(self, tiers: u16) -> u16 {
+        match self {
+            Self::Dense => 0,
+            Self::Tier(tier) => 1 + 2 * tier,
+            Self::Link(tier) => 2 + 2 * tier,
+            Self::Home(lane) => 1 + 2 * tiers + lane,
+        }
+    }
 }
 
 /// What the rows of a trace are called.
@@ -115,7 +156,9 @@ fn row_names(spans: &Spans, rows: &RowNames<'_>, process: usize) -> Vec<Value> {
 pub struct RowNames<'a> {
     /// Everything between blocks.
     pub dense: &'a str,
+    /// Units of tiers.
     pub fast: &'a str,
+    /// Links to tiers.
     pub link: &'a str,
     /// The home units; several are numbered.
     pub home: &'a str,
@@ -127,26 +170,42 @@ impl Default for RowNames<'_> {
     }
 }
 
-/// Row of the first home unit; dense, fast unit and link come before.
-const HOME: u16 = 3;
+impl RowNames<'_> {
+    /// Of all rows there are, from the top.
+    pub fn all(&self, spans: &Spans) -> Vec<String> {
+        let of_tiers = (0..spans.tiers()).flat_map(|tier| [Row::Tier(tier), Row::Link(tier)]);
+        let homes = (0..spans.lanes()).map(Row::Home);
+        let rows = std::iter::once(Row::Dense).chain(of_tiers).chain(homes);
+        rows.map(|row| self.name(row, spans)).collect()
+    }
+
+    /// What a row is called; several of a kind are numbered.
+    fn name(&self, row: Row, spans: &Spans) -> String {
+        let numbered = |name: &str, number: u16, of: u16| match of {
+            0 | 1 => name.to_owned(),
+            _ => format!("{name} {number}"),
+        };
+        match row {
+            Row::Dense => self.dense.to_owned(),
+            Row::Tier(tier) => numbered(self.fast, tier, spans.tiers()),
+            Row::Link(tier) => numbered(self.link, tier, spans.tiers()),
+            Row::Home(lane) => numbered(self.home, lane, spans.lanes()),
+        }
+    }
+}
 
 fn row_name(process: usize, row: u16, name: &str) -> Value {
     json!({ "ph": "M", "name": "thread_name", "pid": process, "tid": row, "args": { "name": name } })
 }
 
-fn event(span: &Span, process: usize) -> Value {
-    let (row, name, category) = match span.kind {
-        SpanKind::Dense { layer } => (0, format!("layer {layer}"), "dense"),
-        SpanKind::Load { key, purpose: Purpose::Demand } => (2, key.to_string(), "demand"),
-        SpanKind::Load { key, purpose: Purpose::Guess } => (2, key.to_string(), "guess"),
-        SpanKind::Compute { key, unit, tokens } => {
-            let row = match unit {
-                Unit::Fast => 1,
-                Unit::Home(lane) => HOME + lane,
-            };
-            (row, format!("{key} x{tokens}"), "compute")
-        }
+fn event(span: &Span, process: usize, tiers: u16) -> Value {
+    let (name, category) = match span.kind {
+        SpanKind::Dense { layer } => (format!("layer {layer}"), "dense"),
+        SpanKind::Load { key, purpose: Purpose::Demand, .. } => (key.to_string(), "demand"),
+        SpanKind::Load { key, purpose: Purpose::Guess, .. } => (key.to_string(), "guess"),
+        SpanKind::Compute { key, tokens, .. } => (format!("{key} x{tokens}"), "compute"),
     };
+    let row = Row::of(span.kind).number(tiers);
     json!({
         "ph": "X", "pid": process, "tid": row, "name": name, "cat": category,
         "ts": span.begins.as_us(), "dur": (span.ends - span.begins).as_us(),

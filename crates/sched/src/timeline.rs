@@ -1,303 +1,352 @@
-//! Three timelines of one layer (H1): fast unit, home units and link, filled before anything runs.
+//! Timelines of one layer (H1): every unit and every link, filled before anything runs.
 //! A simulation for planning; real time is the drivers' affair.
 //!
-//! Queues, sorted by load:
+//! Queues, sorted by load. A *pool* is what a memory with a unit has and no tier below it:
 //!
 //! ```text
-//!   near (in the fast tier)   high ──────────────▶ low
-//!        fast unit takes ▲                      ▲ an idle home unit takes
-//!   absent                    low ───────────────▶ high
-//!        home unit takes ▲                      ▲ the link takes, then joins `near`
+//!   resident in a tier without others below   high ─────────────▶ low
+//!        its unit takes ▲                                       ▲ an idle unit above takes
+//!   pool of a memory above                    low ──────────────▶ high
+//!        its unit takes ▲                                       ▲ a link takes, then joins the tier
 //! ```
 //!
 //! Each step compares the next operation of every timeline and carries out the one that would
-//! finish first. Ties go to the link, then home, then fast: bytes under way delay nobody.
-//! A plan costs O(A log A) for the sort and O(A · lanes) for the steps, A the active experts.
+//! finish first. Ties go to links, then units above, then tiers: bytes under way delay nobody.
+//! A plan costs O(A log A) for the sort and O(A · (units + links)) for the steps, A the active
+//! experts.
 
 use motley_cost::Nanos;
 
-use crate::work::{LayerPlan, LayerWork, Presence, Share, Waits};
+use crate::work::{LayerPlan, LayerWork, Presence, Share, Unit};
+
+mod queues;
+
+use queues::{DONE, IN_TIER, Pool, Resident};
 
 /// Fills timelines; keeps its buffers from layer to layer.
 #[derive(Debug, Default)]
 pub struct Timelines {
-    /// Items in the fast tier, high load first.
-    near: Vec<u16>,
-    /// Items already on the link when the layer is routed, first to arrive first.
-    coming: Vec<(u16, Nanos)>,
-    /// Items in the slow tier, or on the link and too far, low load first.
-    absent: Vec<u16>,
-    /// Items on the link or off it, with their arrival; high load first by construction.
-    arriving: Vec<(u16, Nanos)>,
-    /// Time of each item on the fast unit and at home.
-    times: Vec<Times>,
-    /// Time of one transfer, and what a home lane pays first.
-    load: Nanos,
-    entry: Nanos,
-    taken: Vec<bool>,
+    /// What home has and no tier, first; then of each tier that others are below of.
+    pools: Vec<Pool>,
+    /// What is, or will be, in each tier; used for tiers without others below.
+    residents: Vec<Resident>,
+    /// Time of each item on each unit: home, then the tiers.
+    times: Vec<Nanos>,
+    units: usize,
+    /// Time of one transfer over each link.
+    loads: Vec<Nanos>,
+    /// Which pool an item is taken from next, or what became of it.
+    owner: Vec<u16>,
     lanes: Vec<Lane>,
-    ends: Ends,
-    loads: usize,
-    /// First of `near` the fast unit has not taken; one past the last an idle home may take.
-    near_front: usize,
-    near_back: usize,
-    arriving_front: usize,
-    absent_back: usize,
-    /// Whether the link is used at all in this run.
-    use_link: bool,
+    tiers: Vec<TierLine>,
+    last: Nanos,
+    /// Loads of the run over links that could be done without.
+    optional_loads: usize,
+    use_optional: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    fast: Nanos,
-    home: Nanos,
-}
+/// Owner of what home has: pool 0. The pool of tier `t` is `t + 1`.
+const HOME: u16 = 0;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Lane {
     free: Nanos,
-    /// Position in `absent` before which nothing is left for this lane.
+    /// Position in the pool before which nothing is left for this lane.
     cursor: usize,
+    entry: Nanos,
     entered: bool,
 }
 
+/// A tier's unit and link.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ends {
-    fast: Nanos,
-    link: Nanos,
-    last: Nanos,
+struct TierLine {
+    unit: Lane,
+    link_free: Nanos,
+    /// Pool its link takes from.
+    source: u16,
+    /// Whether others are below it: then its unit takes what is left, low loads first.
+    is_above: bool,
+    /// Whether what its link brings could be computed at the source.
+    is_optional: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    Link { absent: usize },
+    Link { tier: u16, item: u16, begins: Nanos },
     Home { lane: usize, item: u16 },
-    Fast { item: u16, from_near: bool },
+    Tier { tier: u16, item: u16, begins: Nanos },
 }
 
 impl Timelines {
     /// Plans `work` into `plan` and returns the planned makespan.
     ///
-    /// Runs with the link and, where home units could do without it, also without; the shorter
-    /// makespan wins. The second run guards against a transfer that finishes before the home
-    /// unit would but whose computation does not.
+    /// Runs with all links and, where units could do without some, also without those; the shorter
+    /// makespan wins. The second run guards against a transfer that finishes before the unit above
+    /// would but whose computation does not.
     pub fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) -> Nanos {
         self.sort(work);
-        let with_link = self.run(work, Some(plan), true);
-        if !self.could_do_without_link(with_link) {
-            return with_link;
+        let with_links = self.run(work, Some(plan), true);
+        if !self.could_do_without_links(with_links) {
+            return with_links;
         }
         let without = self.run(work, None, false);
-        if without < with_link {
+        if without < with_links {
             return self.run(work, Some(plan), false);
         }
-        with_link
+        with_links
     }
 
     /// The makespan [`Self::plan`] would reach, without writing a plan.
     pub fn makespan(&mut self, work: &LayerWork<'_>) -> Nanos {
         self.sort(work);
-        let with_link = self.run(work, None, true);
-        if !self.could_do_without_link(with_link) {
-            return with_link;
+        let with_links = self.run(work, None, true);
+        if !self.could_do_without_links(with_links) {
+            return with_links;
         }
-        with_link.min(self.run(work, None, false))
+        with_links.min(self.run(work, None, false))
     }
 
-    /// Whether home units alone might finish all that is absent sooner than `with_link`.
-    fn could_do_without_link(&self, with_link: Nanos) -> bool {
-        let lanes = self.lanes.len() as u64;
-        if self.loads == 0 || lanes == 0 {
+    /// Whether the units above alone might finish their pools sooner than `with_links`.
+    fn could_do_without_links(&self, with_links: Nanos) -> bool {
+        if self.optional_loads == 0 {
             return false;
         }
-        let at_home: Nanos = self.absent.iter().map(|&i| self.times[usize::from(i)].home).sum();
-        at_home.0 / lanes < with_link.0
+        let sources = self.tiers.iter().filter(|tier| tier.is_optional).map(|tier| tier.source);
+        let alone = |source: u16| {
+            let unit = usize::from(source);
+            let lanes = if source == HOME { self.lanes.len() as u64 } else { 1 };
+            let pool = self.pools[unit].items();
+            pool.map(|item| self.time(item, unit)).sum::<Nanos>().0 / lanes.max(1)
+        };
+        sources.map(alone).any(|alone| alone < with_links.0)
+    }
+
+    fn time(&self, item: u16, unit: usize) -> Nanos {
+        self.times[usize::from(item) * self.units + unit]
     }
 
     fn sort(&mut self, work: &LayerWork<'_>) {
-        let load = |i: u16| work.items[usize::from(i)].tokens;
-        let expert = |i: u16| work.items[usize::from(i)].expert;
-        self.load = work.costs.load_time(Share::WHOLE);
-        self.entry = work.costs.entry_time(work.tokens);
+        let costs = work.costs;
+        let tiers = costs.tiers.len();
+        self.units = tiers + 1;
         self.times.clear();
-        self.times.extend(work.items.iter().map(|item| Times {
-            fast: work.costs.fast_time(item.tokens, Share::WHOLE),
-            home: work.costs.home_time(item.tokens, Share::WHOLE),
-        }));
-        self.near.clear();
-        self.absent.clear();
-        self.coming.clear();
-        for (i, item) in work.items.iter().enumerate() {
-            match (work.waits_at(item), item.presence) {
-                (Waits::Fast, Presence::Arriving(here)) => self.coming.push((i as u16, here)),
-                (Waits::Fast, _) => self.near.push(i as u16),
-                (Waits::Home | Waits::Anywhere, _) => self.absent.push(i as u16),
+        for item in work.items {
+            self.times.push(costs.home_time(item.tokens, Share::WHOLE));
+            let on = |tier| costs.tier_time(tier, item.tokens, Share::WHOLE);
+            self.times.extend((0..tiers as u16).map(on));
+        }
+        self.loads.clear();
+        self.loads.extend((0..tiers as u16).map(|tier| costs.load_time(tier, Share::WHOLE)));
+        self.pools.resize_with(self.units, Pool::default);
+        self.residents.resize_with(tiers, Resident::default);
+        self.pools.iter_mut().for_each(Pool::clear);
+        self.residents.iter_mut().for_each(Resident::clear);
+        for i in 0..work.items.len() as u16 {
+            self.place(work, i);
+        }
+        self.pools.iter_mut().for_each(|pool| pool.sort(work));
+        self.residents.iter_mut().for_each(|resident| resident.sort(work));
+    }
+
+    /// Puts an item where it is taken from first: the lowest tier that has it, or will have it
+    /// sooner than a unit above is done.
+    fn place(&mut self, work: &LayerWork<'_>, i: u16) {
+        let item = &work.items[usize::from(i)];
+        let tiers = work.costs.tiers.len() as u16;
+        let mut above = HOME;
+        for tier in 0..tiers {
+            if item.at.in_tier(tier) != Presence::Resident {
+                continue;
+            }
+            if !work.costs.has_children(tier) {
+                self.residents[usize::from(tier)].add(i);
+                above = IN_TIER;
+            } else if above != IN_TIER {
+                above = tier + 1;
             }
         }
-        self.coming.sort_unstable_by_key(|&(i, here)| (here, expert(i)));
-        self.near.sort_unstable_by_key(|&i| (std::cmp::Reverse(load(i)), expert(i)));
-        self.absent.sort_unstable_by_key(|&i| (load(i), expert(i)));
+        let Some((tier, here)) = item.at.coming().filter(|_| above != IN_TIER) else {
+            if above != IN_TIER {
+                self.pools[usize::from(above)].add(i);
+            }
+            return;
+        };
+        let there = here + self.time(i, usize::from(tier) + 1);
+        if self.time(i, usize::from(above)) < there {
+            self.pools[usize::from(above)].add_staying(i);
+        } else if work.costs.has_children(tier) {
+            self.pools[usize::from(tier) + 1].add_coming(i, here);
+        } else {
+            self.residents[usize::from(tier)].add_coming(i, here);
+        }
     }
 
     fn run(
         &mut self,
         work: &LayerWork<'_>,
         mut plan: Option<&mut LayerPlan>,
-        use_link: bool,
+        use_optional: bool,
     ) -> Nanos {
-        self.reset(work, use_link);
+        self.reset(work, use_optional);
         if let Some(plan) = plan.as_deref_mut() {
-            plan.clear();
+            plan.clear(work.costs.tiers.len());
         }
-        for _ in 0..2 * work.items.len() {
+        for _ in 0..self.units * work.items.len() {
             let Some((_, _, step)) = self.next_step(work) else { break };
             self.take(step);
             if let Some(plan) = plan.as_deref_mut() {
-                self.record(step, plan);
+                record(step, plan);
             }
         }
-        self.ends.last
+        self.last
     }
 
-    fn reset(&mut self, work: &LayerWork<'_>, use_link: bool) {
-        self.taken.clear();
-        self.taken.resize(work.items.len(), false);
+    fn reset(&mut self, work: &LayerWork<'_>, use_optional: bool) {
+        let costs = work.costs;
+        let lane = |unit| Lane { entry: costs.entry_time(unit, work.tokens), ..Lane::default() };
         self.lanes.clear();
-        self.lanes.resize(usize::from(work.costs.lanes()), Lane::default());
-        self.arriving.clear();
-        self.arriving.extend_from_slice(&self.coming);
-        self.ends = Ends { link: work.link_free_in, ..Ends::default() };
-        (self.near_front, self.near_back) = (0, self.near.len());
-        self.arriving_front = 0;
-        self.loads = 0;
-        self.absent_back = self.absent.len();
-        self.use_link = use_link || self.lanes.is_empty();
+        self.lanes.resize(usize::from(costs.lanes()), lane(Unit::Home(0)));
+        self.tiers.clear();
+        self.tiers.extend((0..).zip(&costs.tiers).map(|(number, tier)| TierLine {
+            unit: lane(Unit::Tier(number)),
+            link_free: work.link_free_in(number),
+            source: tier.parent.map_or(HOME, |parent| parent + 1),
+            is_above: costs.has_children(number),
+            is_optional: tier.parent.is_some() || costs.lanes() > 0,
+        }));
+        self.owner.clear();
+        self.owner.resize(work.items.len(), DONE);
+        for (number, pool) in (0..).zip(&mut self.pools) {
+            pool.begin();
+            pool.items().for_each(|item| self.owner[usize::from(item)] = number);
+        }
+        self.residents.iter_mut().for_each(|resident| resident.begin(&mut self.owner));
+        (self.last, self.optional_loads, self.use_optional) = (Nanos::ZERO, 0, use_optional);
     }
 
     /// The operation that finishes first: (when, tie order, which).
     fn next_step(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, u8, Step)> {
-        let link = self.next_on_link(work).map(|(end, step)| (end, 0, step));
-        let home = self.next_on_home(work).map(|(end, step)| (end, 1, step));
-        let fast = self.next_on_fast(work).map(|(end, step)| (end, 2, step));
-        [link, home, fast].into_iter().flatten().min_by_key(|(end, order, _)| (*end, *order))
-    }
-
-    /// The highest load that is still absent and not on the link already.
-    fn next_on_link(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, Step)> {
-        if !self.use_link {
-            return None;
-        }
-        let on_link = |item: u16| work.items[usize::from(item)].is_near();
-        while let Some(&item) = self.absent[..self.absent_back].last()
-            && (self.is_taken(item) || on_link(item))
-        {
-            self.absent_back -= 1;
-        }
-        let absent = self.absent_back.checked_sub(1)?;
-        Some((self.ends.link + self.load, Step::Link { absent }))
-    }
-
-    /// For the home lane that would finish first: its lowest absent load, or when it has none,
-    /// the lowest load of its experts in the fast tier.
-    fn next_on_home(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, Step)> {
-        let mut best: Option<(Nanos, Step)> = None;
-        for lane in 0..self.lanes.len() {
-            let Some(item) = self.next_of_lane(work, lane) else { continue };
-            let Lane { free, entered, .. } = self.lanes[lane];
-            let entry = if entered { Nanos::ZERO } else { self.entry };
-            let end = free + entry + self.times[usize::from(item)].home;
-            if best.is_none_or(|(other, _)| end < other) {
-                best = Some((end, Step::Home { lane, item }));
+        let mut best: Option<(Nanos, u8, Step)> = None;
+        let mut consider = |next: Option<(Nanos, u8, Step)>| {
+            if let Some((end, order, _)) = next
+                && best.is_none_or(|(other, before, _)| (end, order) < (other, before))
+            {
+                best = next;
             }
+        };
+        for tier in 0..self.tiers.len() {
+            consider(self.next_on_link(work, tier));
+        }
+        for lane in 0..self.lanes.len() {
+            consider(self.next_on_home(work, lane));
+        }
+        for tier in 0..self.tiers.len() {
+            consider(self.next_on_tier(work, tier));
         }
         best
     }
 
-    fn next_of_lane(&mut self, work: &LayerWork<'_>, lane: usize) -> Option<u16> {
+    /// The highest load of the source that is not on a link already.
+    fn next_on_link(&mut self, work: &LayerWork<'_>, tier: usize) -> Option<(Nanos, u8, Step)> {
+        let TierLine { link_free, source, is_optional, .. } = self.tiers[tier];
+        if is_optional && !self.use_optional {
+            return None;
+        }
+        let pool = &mut self.pools[usize::from(source)];
+        let is_free = |item: u16| self.owner[usize::from(item)] == source;
+        let (item, begins) = pool.highest(work, is_free, link_free)?;
+        let step = Step::Link { tier: tier as u16, item, begins };
+        Some((begins + self.loads[tier], 0, step))
+    }
+
+    /// The lowest load at home that lives on the lane or, when it has none, the lowest load of its
+    /// experts in tiers.
+    fn next_on_home(&mut self, work: &LayerWork<'_>, lane: usize) -> Option<(Nanos, u8, Step)> {
         let lives_here = |item: u16| {
             usize::from(work.costs.lane_of(work.items[usize::from(item)].expert)) == lane
         };
-        let mut cursor = self.lanes[lane].cursor;
-        while cursor < self.absent.len()
-            && (self.is_taken(self.absent[cursor]) || !lives_here(self.absent[cursor]))
-        {
-            cursor += 1;
-        }
-        self.lanes[lane].cursor = cursor;
-        if let Some(&item) = self.absent.get(cursor) {
-            return Some(item);
-        }
-        while self.near_back > self.near_front && self.is_taken(self.near[self.near_back - 1]) {
-            self.near_back -= 1;
-        }
-        let rest = &self.near[self.near_front.min(self.near_back)..self.near_back];
-        rest.iter().rev().copied().find(|&item| !self.is_taken(item) && lives_here(item))
+        let Lane { free, entered, entry, .. } = self.lanes[lane];
+        let owner = &self.owner;
+        let is_own = |item: u16| owner[usize::from(item)] == HOME && lives_here(item);
+        let own = self.pools[0].lowest(&mut self.lanes[lane].cursor, is_own);
+        let item = own.or_else(|| {
+            let lowest = |resident: &mut Resident| resident.lowest(owner, lives_here);
+            self.residents.iter_mut().find_map(lowest)
+        })?;
+        let entry = if entered { Nanos::ZERO } else { entry };
+        Some((free + entry + self.time(item, 0), 1, Step::Home { lane, item }))
     }
 
-    /// The highest load among what is there when the unit is free, else the first to arrive.
-    fn next_on_fast(&mut self, work: &LayerWork<'_>) -> Option<(Nanos, Step)> {
-        while self.near_front < self.near.len() && self.is_taken(self.near[self.near_front]) {
-            self.near_front += 1;
-        }
-        let near = self.near.get(self.near_front).map(|&item| (self.ends.fast, item, true));
-        let come = self
-            .arriving
-            .get(self.arriving_front)
-            .map(|&(item, here)| (self.ends.fast.max(here), item, false));
-        let load = |item: u16| std::cmp::Reverse(work.items[usize::from(item)].tokens);
-        let first = [near, come]
-            .into_iter()
-            .flatten()
-            .min_by_key(|&(start, item, from_near)| (start, load(item), !from_near))?;
-        let (start, item, from_near) = first;
-        let end = start + self.times[usize::from(item)].fast;
-        Some((end, Step::Fast { item, from_near }))
+    /// The next for a tier's unit, and when it would end.
+    fn next_on_tier(&mut self, work: &LayerWork<'_>, tier: usize) -> Option<(Nanos, u8, Step)> {
+        let TierLine { unit: Lane { free, entered, entry, .. }, is_above, .. } = self.tiers[tier];
+        let (number, owner) = (tier as u16, &self.owner);
+        let (item, begins) = if is_above {
+            let is_own = |item: u16| owner[usize::from(item)] == number + 1;
+            let cursor = &mut self.tiers[tier].unit.cursor;
+            let own = self.pools[tier + 1].soonest(work, is_own, cursor, free);
+            own.or_else(|| {
+                let at = |item: u16| work.items[usize::from(item)].at.in_tier(number);
+                let is_here = |item: u16| at(item) == Presence::Resident;
+                let lowest = |resident: &mut Resident| resident.lowest(owner, is_here);
+                Some((self.residents.iter_mut().find_map(lowest)?, free))
+            })?
+        } else {
+            self.residents[tier].next(work, owner, free)?
+        };
+        let entry = if entered { Nanos::ZERO } else { entry };
+        let order = if is_above { 1 } else { 2 };
+        let end = begins + entry + self.time(item, tier + 1);
+        Some((end, order, Step::Tier { tier: number, item, begins }))
     }
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Link { absent } => {
-                let item = self.absent[absent];
-                self.ends.link += self.load;
-                self.loads += 1;
-                self.taken[usize::from(item)] = true;
-                self.arriving.push((item, self.ends.link));
+            Step::Link { tier, item, begins } => {
+                let line = &mut self.tiers[usize::from(tier)];
+                let here = begins + self.loads[usize::from(tier)];
+                line.link_free = here;
+                self.optional_loads += usize::from(line.is_optional);
+                if line.is_above {
+                    self.owner[usize::from(item)] = tier + 1;
+                    self.pools[usize::from(tier) + 1].add_coming(item, here);
+                } else {
+                    self.owner[usize::from(item)] = IN_TIER;
+                    self.residents[usize::from(tier)].add_coming(item, here);
+                }
             }
             Step::Home { lane, item } => {
+                let time = self.time(item, 0);
                 let lane = &mut self.lanes[lane];
-                if !lane.entered {
-                    lane.free += self.entry;
-                    lane.entered = true;
-                }
-                lane.free += self.times[usize::from(item)].home;
-                self.ends.last = self.ends.last.max(lane.free);
-                self.taken[usize::from(item)] = true;
+                let begins = lane.free;
+                self.last = self.last.max(lane.run(begins, time));
+                self.owner[usize::from(item)] = DONE;
             }
-            Step::Fast { item, from_near } => {
-                let here = if from_near {
-                    Nanos::ZERO
-                } else {
-                    self.arriving_front += 1;
-                    self.arriving[self.arriving_front - 1].1
-                };
-                let start = self.ends.fast.max(here);
-                self.ends.fast = start + self.times[usize::from(item)].fast;
-                self.ends.last = self.ends.last.max(self.ends.fast);
-                self.taken[usize::from(item)] = true;
+            Step::Tier { tier, item, begins } => {
+                let time = self.time(item, usize::from(tier) + 1);
+                let ended = self.tiers[usize::from(tier)].unit.run(begins, time);
+                self.last = self.last.max(ended);
+                self.owner[usize::from(item)] = DONE;
             }
         }
     }
+}
 
-    fn record(&self, step: Step, plan: &mut LayerPlan) {
-        match step {
-            Step::Link { absent } => plan.load.push(self.absent[absent]),
-            Step::Home { item, .. } => plan.home.push(item),
-            Step::Fast { item, .. } => plan.fast.push(item),
-        }
+impl Lane {
+    /// Computes for `time` from `begins`; when it ends.
+    fn run(&mut self, begins: Nanos, time: Nanos) -> Nanos {
+        let entry = if self.entered { Nanos::ZERO } else { self.entry };
+        self.entered = true;
+        self.free = begins + entry + time;
+        self.free
     }
+}
 
-    fn is_taken(&self, item: u16) -> bool {
-        self.taken[usize::from(item)]
+fn record(step: Step, plan: &mut LayerPlan) {
+    match step {
+        Step::Link { tier, item, .. } => plan.tiers[usize::from(tier)].load.push(item),
+        Step::Home { item, .. } => plan.home.push(item),
+        Step::Tier { tier, item, .. } => plan.tiers[usize::from(tier)].compute.push(item),
     }
 }
 
@@ -306,23 +355,23 @@ mod tests {
     use motley_cost::{ComputeCost, TransferCost};
 
     use super::*;
-    use crate::work::{Costs, Homes, Layout, Phase, WorkItem};
+    use crate::work::{Costs, Homes, Layout, Phase, Tier, Whereabouts, WorkItem};
 
     /// The units of HybriMoE section IV-B: the fast unit takes 1 whatever the load, the home unit
     /// 1 per token, a transfer 3. One unit is a microsecond.
     fn example_costs() -> Costs {
-        Costs {
-            fast: ComputeCost::constant(1.0),
-            home: Some(Homes {
+        Costs::one_tier(
+            ComputeCost::constant(1.0),
+            TransferCost { latency_us: 3.0, per_byte_us: 0.0 },
+            Some(Homes {
                 units: 1,
                 layout: Layout::Whole,
                 unit: ComputeCost { launch_us: 0.0, per_token_us: 1.0, floor_us: 0.0 },
                 entry_us: 0.0,
                 entry_per_token_us: 0.0,
             }),
-            link: TransferCost { latency_us: 3.0, per_byte_us: 0.0 },
-            expert_bytes: 1,
-        }
+            1,
+        )
     }
 
     fn plan(items: &[WorkItem], costs: &Costs) -> (Nanos, LayerPlan) {
@@ -332,9 +381,9 @@ mod tests {
             tokens: 8,
             items,
             costs,
-            link_free_in: Nanos::ZERO,
+            links_free_in: &[],
         };
-        let mut plan = LayerPlan::default();
+        let mut plan = LayerPlan::of(1);
         let mut timelines = Timelines::default();
         let makespan = timelines.plan(&work, &mut plan);
         assert_eq!(makespan, timelines.makespan(&work));
@@ -342,7 +391,13 @@ mod tests {
     }
 
     fn item(expert: u16, tokens: u32, presence: Presence) -> WorkItem {
-        WorkItem { expert, tokens, presence }
+        let nowhere = Whereabouts::default();
+        let at = match presence {
+            Presence::Absent => nowhere,
+            Presence::Arriving(here) => nowhere.and_coming(0, here),
+            Presence::Resident => nowhere.and_in(0),
+        };
+        WorkItem { expert, tokens, at }
     }
 
     /// H1, HybriMoE section IV-B: the best plan computes a cached low-load expert on the CPU
@@ -362,8 +417,12 @@ mod tests {
         let (makespan, plan) = plan(&items, &example_costs());
         let named = |list: &[u16]| list.iter().map(|&i| names[usize::from(i)]).collect::<String>();
         assert_eq!(named(&plan.home), "DE", "uncached low load, then cached low load");
-        assert_eq!(named(&plan.load), "C", "uncached high load");
-        assert_eq!(named(&plan.fast), "ABFC", "high load first, the transferred one joins");
+        assert_eq!(named(&plan.tiers[0].load), "C", "uncached high load");
+        assert_eq!(
+            named(&plan.tiers[0].compute),
+            "ABFC",
+            "high load first, the transferred one joins"
+        );
         assert_eq!(makespan, Nanos::from_us(4.0));
         assert_eq!(makespan, shortest(&items, &example_costs()), "no allocation is shorter");
     }
@@ -383,10 +442,10 @@ mod tests {
                 continue;
             }
             if !items[i].is_near() {
-                link += costs.load_time(Share::WHOLE);
+                link += costs.load_time(0, Share::WHOLE);
             }
             let ready = if items[i].is_near() { Nanos::ZERO } else { link };
-            unit = unit.max(ready) + costs.fast_time(items[i].tokens, Share::WHOLE);
+            unit = unit.max(ready) + costs.tier_time(0, items[i].tokens, Share::WHOLE);
         }
         home.max(unit)
     }
@@ -424,18 +483,59 @@ mod tests {
         let costs = Costs { home: None, ..example_costs() };
         let items = [item(0, 1, Presence::Absent), item(1, 4, Presence::Absent)];
         let (makespan, plan) = plan(&items, &costs);
-        assert_eq!((plan.load, plan.home.len()), (vec![1, 0], 0));
+        assert_eq!((&plan.tiers[0].load[..], plan.home.len()), (&[1, 0][..], 0));
         assert_eq!(makespan, Nanos::from_us(7.0), "two transfers of 3 and one computation of 1");
     }
 
     #[test]
     fn a_slow_link_is_left_alone() {
         let link = TransferCost { latency_us: 50.0, per_byte_us: 0.0 };
-        let costs = Costs { link, ..example_costs() };
+        let mut costs = example_costs();
+        costs.tiers[0].link = link;
         let items = [item(0, 1, Presence::Absent), item(1, 9, Presence::Absent)];
         let (makespan, plan) = plan(&items, &costs);
-        assert!(plan.load.is_empty(), "{plan:?}");
+        assert!(plan.tiers[0].load.is_empty(), "{plan:?}");
         assert_eq!(makespan, Nanos::from_us(10.0));
+    }
+
+    /// A disk, RAM whose unit takes 2 per token, and a device below it that takes 1.
+    fn three_memories() -> Costs {
+        let cost = |per_token_us| ComputeCost { launch_us: 0.0, per_token_us, floor_us: 0.0 };
+        let link = |latency_us| TransferCost { latency_us, per_byte_us: 0.0 };
+        let mut costs = Costs::one_tier(cost(2.0), link(10.0), None, 1);
+        let device = Tier::beside_home(ComputeCost::constant(1.0), link(3.0));
+        costs.tiers.push(Tier { parent: Some(0), exclusive: true, ..device });
+        costs
+    }
+
+    #[test]
+    fn what_is_on_disk_passes_memory_on_its_way_to_the_device() {
+        let nowhere = Whereabouts::default();
+        let of = |expert, tokens, at| WorkItem { expert, tokens, at };
+        // Heavy and on disk: 10 to memory, 3 to the device and 1 there, not 20 in memory.
+        let items = [of(0, 10, nowhere), of(1, 1, nowhere.and_in(0)), of(2, 4, nowhere.and_in(1))];
+        let (makespan, plan) = plan(&items, &three_memories());
+        assert_eq!([&plan.tiers[0].load, &plan.tiers[1].load], [&[0], &[0]]);
+        assert_eq!(
+            (&plan.tiers[0].compute[..], &plan.tiers[1].compute[..]),
+            (&[1][..], &[2, 0][..])
+        );
+        assert_eq!(makespan, Nanos::from_us(14.0));
+    }
+
+    #[test]
+    fn two_devices_share_what_memory_has() {
+        let mut costs = three_memories();
+        costs.tiers.push(costs.tiers[1]);
+        let in_memory = Whereabouts::default().and_in(0);
+        let items = [2, 4, 5].map(|tokens| WorkItem {
+            expert: tokens,
+            tokens: tokens.into(),
+            at: in_memory,
+        });
+        let (makespan, plan) = plan(&items, &costs);
+        let counts = plan.tiers.iter().map(|tier| tier.compute.len()).collect::<Vec<_>>();
+        assert_eq!((counts, makespan), (vec![1, 1, 1], Nanos::from_us(4.0)));
     }
 
     #[test]

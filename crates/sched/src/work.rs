@@ -1,13 +1,20 @@
-//! The work of one layer and the lanes it can run on. Data for strategies; no choice is made here.
+//! The work of one layer and the machine it can run on. Data for strategies; no choice is made here.
 //!
 //! ```text
-//!   slow tier ──(link)──▶ fast tier
-//!   home units            fast unit
+//!   home: has every expert ──link 0──▶ tier 0 ──link 1──▶ tier 1
+//!   home units                         its unit ──link 2──▶ tier 2
 //! ```
 //!
-//! Three regimes in these words: hybrid (slow = RAM with the CPU as home unit, fast = VRAM),
-//! beyond RAM (slow = SSD without a home unit, fast = RAM arena with the CPU), near-data (slow =
-//! memory modules each with a home unit, fast = VRAM).
+//! A machine is memories with units beside them, and links. One memory has every expert; the
+//! others are tiers: each holds some, is filled over one link from its parent, and has a unit that
+//! computes from it. Machines in these words:
+//!
+//! | machine | home | tiers |
+//! |---|---|---|
+//! | hybrid | RAM with the CPU | VRAM |
+//! | beyond RAM | SSD, no unit | RAM with the CPU |
+//! | a PC whose model is beyond its RAM | SSD, no unit | RAM with the CPU, VRAM below it |
+//! | near data | memory modules, a unit each | VRAM |
 
 use motley_cost::{ComputeCost, Nanos, TensorParallel, TransferCost};
 pub use motley_trace::Phase;
@@ -47,11 +54,14 @@ impl Share {
 /// What computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
-    /// The unit beside the fast tier.
-    Fast,
-    /// A unit beside the slow tier, by lane number.
+    /// The unit beside a tier.
+    Tier(u16),
+    /// A unit beside the memory that has every expert, by lane number.
     Home(u16),
 }
+
+/// Most tiers of a machine.
+pub const MAX_TIERS: usize = 32;
 
 /// How experts lie on several home units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +73,7 @@ pub enum Layout {
     Split,
 }
 
-/// The units beside the slow tier.
+/// The units beside the memory that has every expert.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Homes {
@@ -79,24 +89,58 @@ pub struct Homes {
     pub entry_per_token_us: f64,
 }
 
-/// What everything costs, as far as the scheduler knows.
+/// A memory that holds some experts, its unit and the link that fills it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Tier {
+    /// The tier its experts come from; `None` when from where all of them are.
+    pub parent: Option<u16>,
+    /// A whole expert on its unit.
+    pub unit: ComputeCost,
+    /// The link from its parent.
+    pub link: TransferCost,
+    /// Paid by the unit before its first expert of a layer: rows there and back.
+    pub entry_us: f64,
+    /// The same: part of each token of the pass.
+    pub entry_per_token_us: f64,
+    /// Whether an expert that stays here leaves its parent.
+    pub exclusive: bool,
+}
+
+impl Tier {
+    /// Beside the memory that has every expert, rows costing nothing.
+    pub fn beside_home(unit: ComputeCost, link: TransferCost) -> Self {
+        let (entry_us, entry_per_token_us) = (0.0, 0.0);
+        Self { parent: None, unit, link, entry_us, entry_per_token_us, exclusive: false }
+    }
+}
+
+/// What everything costs, as far as the scheduler knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// A whole expert on the fast unit.
-    pub fast: ComputeCost,
     /// The home units; without them every expert has to be loaded.
     pub home: Option<Homes>,
-    /// The link from the slow to the fast tier.
-    pub link: TransferCost,
+    /// At least one; a parent comes before its children.
+    pub tiers: Vec<Tier>,
     /// Bytes of one expert.
     pub expert_bytes: u64,
 }
 
 impl Costs {
-    /// Part of an expert on the fast unit.
-    pub fn fast_time(&self, tokens: u32, share: Share) -> Nanos {
-        self.fast.scaled(share.fraction()).time(tokens)
+    /// A machine with one tier.
+    pub fn one_tier(
+        unit: ComputeCost,
+        link: TransferCost,
+        home: Option<Homes>,
+        expert_bytes: u64,
+    ) -> Self {
+        Self { home, tiers: vec![Tier::beside_home(unit, link)], expert_bytes }
+    }
+
+    /// Part of an expert on a tier's unit, without the entry.
+    pub fn tier_time(&self, tier: u16, tokens: u32, share: Share) -> Nanos {
+        self.tiers[usize::from(tier)].unit.scaled(share.fraction()).time(tokens)
     }
 
     /// Part of an expert on its home lane, without the entry. [`Nanos::NEVER`] without home units.
@@ -109,16 +153,41 @@ impl Costs {
         whole.scaled(share.fraction()).time(tokens)
     }
 
-    /// Part of an expert over the link.
-    pub fn load_time(&self, share: Share) -> Nanos {
-        self.link.time(share.of_bytes(self.expert_bytes))
+    /// Part of an expert on `unit`, without the entry.
+    pub fn unit_time(&self, unit: Unit, tokens: u32, share: Share) -> Nanos {
+        match unit {
+            Unit::Tier(tier) => self.tier_time(tier, tokens, share),
+            Unit::Home(_) => self.home_time(tokens, share),
+        }
     }
 
-    /// What a home lane pays before its first expert of a layer.
-    pub fn entry_time(&self, pass_tokens: u32) -> Nanos {
-        let tokens = f64::from(pass_tokens);
-        let entry = |home: Homes| home.entry_us + tokens * home.entry_per_token_us;
-        self.home.map_or(Nanos::ZERO, |home| Nanos::from_us(entry(home)))
+    /// Part of an expert over the link of a tier.
+    pub fn load_time(&self, tier: u16, share: Share) -> Nanos {
+        self.tiers[usize::from(tier)].link.time(share.of_bytes(self.expert_bytes))
+    }
+
+    /// What `unit` pays before its first expert of a layer.
+    pub fn entry_time(&self, unit: Unit, pass_tokens: u32) -> Nanos {
+        let (entry_us, per_token_us) = match unit {
+            Unit::Tier(tier) => {
+                let tier = &self.tiers[usize::from(tier)];
+                (tier.entry_us, tier.entry_per_token_us)
+            }
+            Unit::Home(_) => {
+                self.home.map_or((0.0, 0.0), |home| (home.entry_us, home.entry_per_token_us))
+            }
+        };
+        Nanos::from_us(entry_us + f64::from(pass_tokens) * per_token_us)
+    }
+
+    /// The tier's own parent.
+    pub fn parent(&self, tier: u16) -> Option<u16> {
+        self.tiers[usize::from(tier)].parent
+    }
+
+    /// Whether experts go on from a tier to others.
+    pub fn has_children(&self, tier: u16) -> bool {
+        self.tiers.iter().any(|child| child.parent == Some(tier))
     }
 
     /// Number of home lanes.
@@ -136,15 +205,63 @@ impl Costs {
     }
 }
 
-/// Where an expert's bytes are when its layer is routed.
+/// Where an expert is, as seen from one tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// In the slow tier only.
+    /// Not there.
     Absent,
     /// On the link, here after this span.
     Arriving(Nanos),
-    /// In the fast tier.
+    /// There.
     Resident,
+}
+
+/// In which tiers an expert is, and on which link. It is on one link at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Whereabouts {
+    /// One bit for each tier.
+    resident: u32,
+    coming: Option<(u16, Nanos)>,
+}
+
+impl Whereabouts {
+    /// The same, in `tier` too.
+    #[must_use]
+    pub fn and_in(self, tier: u16) -> Self {
+        Self { resident: self.resident | 1 << tier, ..self }
+    }
+
+    /// The same, and on its way to `tier`, there after `here`.
+    #[must_use]
+    pub fn and_coming(self, tier: u16, here: Nanos) -> Self {
+        Self { coming: Some((tier, here)), ..self }
+    }
+
+    /// The same once what is on its way is there.
+    #[must_use]
+    pub fn arrived(self) -> Self {
+        let coming = self.coming.map_or(0, |(tier, _)| 1 << tier);
+        Self { resident: self.resident | coming, coming: None }
+    }
+
+    /// As `tier` sees it.
+    pub fn in_tier(self, tier: u16) -> Presence {
+        match self.coming {
+            _ if self.resident >> tier & 1 == 1 => Presence::Resident,
+            Some((to, here)) if to == tier => Presence::Arriving(here),
+            _ => Presence::Absent,
+        }
+    }
+
+    /// In `tier` or on its way to it.
+    pub fn is_near(self, tier: u16) -> bool {
+        self.in_tier(tier) != Presence::Absent
+    }
+
+    /// Where it is on its way to, and how long it takes.
+    pub fn coming(self) -> Option<(u16, Nanos)> {
+        self.coming
+    }
 }
 
 /// One expert the layer needs.
@@ -154,14 +271,18 @@ pub struct WorkItem {
     pub expert: u16,
     /// Tokens routed to it: its load, at least 1.
     pub tokens: u32,
-    /// Where its bytes are.
-    pub presence: Presence,
+    pub at: Whereabouts,
 }
 
 impl WorkItem {
-    /// Whether the fast unit can have it without a further load.
+    /// As the first tier sees it.
+    pub fn presence(&self) -> Presence {
+        self.at.in_tier(0)
+    }
+
+    /// Whether the first tier can have it without a further load.
     pub fn is_near(&self) -> bool {
-        self.presence != Presence::Absent
+        self.at.is_near(0)
     }
 }
 
@@ -175,23 +296,29 @@ pub struct LayerWork<'a> {
     /// The experts needed, each once.
     pub items: &'a [WorkItem],
     pub costs: &'a Costs,
-    /// How long the link is still busy with an earlier load.
-    pub link_free_in: Nanos,
+    /// How long each tier's link is still busy with an earlier load; none for idle ones.
+    pub links_free_in: &'a [Nanos],
 }
 
 impl LayerWork<'_> {
-    /// Where an item is best waited for: on the fast unit, at home, or not decided here.
+    /// How long the link of `tier` is still busy with an earlier load.
+    pub fn link_free_in(&self, tier: u16) -> Nanos {
+        self.links_free_in.get(usize::from(tier)).copied().unwrap_or_default()
+    }
+
+    /// Where an item is best waited for in a machine of one tier: there, at home, or not decided
+    /// here.
     ///
     /// An expert on its way is waited for unless its home unit, asked now, would be done sooner;
     /// it must not be loaded a second time.
     pub fn waits_at(&self, item: &WorkItem) -> Waits {
-        match item.presence {
-            Presence::Resident => Waits::Fast,
+        match item.presence() {
+            Presence::Resident => Waits::Tier,
             Presence::Absent => Waits::Anywhere,
             Presence::Arriving(here) => {
-                let fast = here + self.costs.fast_time(item.tokens, Share::WHOLE);
+                let there = here + self.costs.tier_time(0, item.tokens, Share::WHOLE);
                 let home = self.costs.home_time(item.tokens, Share::WHOLE);
-                if home < fast { Waits::Home } else { Waits::Fast }
+                if home < there { Waits::Home } else { Waits::Tier }
             }
         }
     }
@@ -200,40 +327,55 @@ impl LayerWork<'_> {
 /// The answer of [`LayerWork::waits_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
-    /// The fast unit has it or will have it soon.
-    Fast,
+    /// The tier has it or will have it soon.
+    Tier,
     /// Its bytes are on their way but too far; only its home unit may compute it.
     Home,
-    /// Its bytes are in the slow tier: home, or a load.
+    /// Its bytes are at home: computed there, or loaded.
     Anywhere,
 }
 
-/// Who computes what, in which order. Indices are positions in [`LayerWork::items`].
+/// Who computes what, in which order, and what comes over which link. Indices are positions in
+/// [`LayerWork::items`].
 ///
-/// Every item is in `fast`, in `home`, or in both with a share: then it is split.
+/// Every item is in `compute` of one tier, in `home`, or in both with a share: then it is split.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LayerPlan {
-    /// For the fast unit, best first; one that is not there yet is skipped until it is.
-    pub fast: Vec<u16>,
     /// For the home lanes, first come first served on each.
     pub home: Vec<u16>,
-    /// Over the link, in order; each is also in `fast`.
-    pub load: Vec<u16>,
-    /// The part the fast unit takes of a split item (at most one item is split).
+    pub tiers: Vec<TierPlan>,
+    /// The part a tier's unit takes of a split item (at most one item is split).
     pub split: Option<(u16, Share)>,
 }
 
+/// What one tier does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TierPlan {
+    /// On its unit, best first; one that is not there yet is skipped until it is.
+    pub compute: Vec<u16>,
+    /// Over its link, in order. What has to pass other tiers is in their lists too.
+    pub load: Vec<u16>,
+}
+
 impl LayerPlan {
+    /// An empty plan for a machine of `tiers`.
+    pub fn of(tiers: usize) -> Self {
+        Self { tiers: vec![TierPlan::default(); tiers], ..Self::default() }
+    }
+
     /// Empties the plan and keeps its memory.
-    pub fn clear(&mut self) {
-        self.fast.clear();
+    pub fn clear(&mut self, tiers: usize) {
         self.home.clear();
-        self.load.clear();
+        self.tiers.resize_with(tiers, TierPlan::default);
+        for tier in &mut self.tiers {
+            tier.compute.clear();
+            tier.load.clear();
+        }
         self.split = None;
     }
 
-    /// The part of `item` the fast unit takes, when the item is in `fast`.
-    pub fn fast_share(&self, item: u16) -> Share {
+    /// The part of `item` a tier's unit takes, when the item is in one's `compute`.
+    pub fn tier_share(&self, item: u16) -> Share {
         match self.split {
             Some((split, share)) if split == item => share,
             _ => Share::WHOLE,

@@ -34,6 +34,7 @@ fn case() -> impl Strategy<Value = Case> {
                 slow: 1.0 + fails,
                 passes: 4,
                 cancels: 0.0,
+                tiers: 1,
             }
         },
     )
@@ -66,6 +67,19 @@ proptest! {
         let outcome = run(&case);
         prop_assert_eq!(outcome.lost, 0);
         prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
+    }
+
+    /// Machines of up to six memories, one below or beside the other.
+    #[test]
+    fn several_memories_hold_to_the_same_rules(case in case(), tiers in 2u16..6) {
+        let cancels = if case.seed % 5 == 0 { 0.3 } else { 0.0 };
+        let together = case.seed % 4 > 1;
+        let outcome = run(&Case { tiers, cancels, together, ..case });
+        prop_assert_eq!(outcome.lost, 0);
+        prop_assert_eq!(outcome.pairs_computed, outcome.pairs_routed);
+        for (took, bound) in outcome.layers.iter().filter(|_| !together) {
+            prop_assert!(took >= bound, "{} is below {}", took, bound);
+        }
     }
 
     #[test]
@@ -109,6 +123,7 @@ fn faults_neither_stop_nor_lose_anything() {
             slow: 5.0,
             passes: 6,
             cancels: 0.1,
+            tiers: 1 + pick(44, 5) as u16,
         };
         let Outcome { pairs_routed, pairs_computed, lost, failed_loads, .. } = run(&case);
         assert_eq!((pairs_computed, lost), (pairs_routed, 0), "{case:?}");
@@ -139,6 +154,7 @@ fn an_expert_that_never_arrives_is_reported() {
         slow: 1.0,
         passes: 1,
         cancels: 0.0,
+        tiers: 1,
     };
     let outcome = run(&case);
     assert_eq!(outcome.lost, 1);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use motley_cost::statistics::median;
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
 use motley_sched::SchedulerSetup;
-use motley_sched::spans::{Span, SpanKind, Spans};
+use motley_sched::spans::{Row, Span, SpanKind, Spans};
 use motley_sched::{Costs, Homes, Phase, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
@@ -71,7 +71,7 @@ pub fn hybrid_again(
     prediction_accuracy: f64,
 ) -> Result<Spans, DriveError> {
     let mut scheduler = setup.scheduler(&trace.header);
-    scheduler.preload(&setup.residents(&trace.header));
+    scheduler.preload(0, &setup.residents(&trace.header));
     let truth = |phase| Truth {
         costs: measured(recorded, trace, phase, &setup.costs),
         dense: dense(recorded, trace, phase),
@@ -101,7 +101,7 @@ fn measured(recorded: &Spans, trace: &Trace, phase: Phase, taken: &Costs) -> Cos
         for span in part {
             let took_us = span.ends.since(span.begins).as_us();
             match span.kind {
-                SpanKind::Compute { unit: Unit::Fast, tokens, .. } => {
+                SpanKind::Compute { unit: Unit::Tier(_), tokens, .. } => {
                     fast.push(ComputeSample { tokens, took_us });
                 }
                 SpanKind::Compute { tokens, .. } => home.push(ComputeSample { tokens, took_us }),
@@ -117,12 +117,12 @@ fn measured(recorded: &Spans, trace: &Trace, phase: Phase, taken: &Costs) -> Cos
         ..home_unit
     };
     let copy = median(&link).map(|us| TransferCost { latency_us: us, per_byte_us: 0.0 });
-    Costs {
-        fast: fitted(&fast).unwrap_or(taken.fast),
-        home: taken.home.map(unit),
-        link: copy.unwrap_or(taken.link),
-        expert_bytes: taken.expert_bytes,
-    }
+    Costs::one_tier(
+        fitted(&fast).unwrap_or(taken.tiers[0].unit),
+        copy.unwrap_or(taken.tiers[0].link),
+        taken.home.map(unit),
+        taken.expert_bytes,
+    )
 }
 
 /// A line with a floor through the samples; one load only gives a constant.
@@ -189,23 +189,18 @@ pub fn typical_layer(trace: &Trace, both: [&Spans; 2]) -> Option<(u16, Stretches
 /// Units and links that worked in a stretch.
 fn lanes(spans: &Spans, (from, to): (Nanos, Nanos)) -> usize {
     let inside = spans.iter().filter(|span| span.ends > from && span.begins < to);
-    let lane = |span: &Span| match span.kind {
-        SpanKind::Dense { .. } => 0,
-        SpanKind::Load { .. } => 1,
-        SpanKind::Compute { unit: Unit::Fast, .. } => 2,
-        SpanKind::Compute { unit: Unit::Home(lane), .. } => 3 + usize::from(lane),
-    };
-    inside.map(lane).collect::<BTreeSet<_>>().len()
+    let tiers = spans.tiers();
+    inside.map(|span| Row::of(span.kind).number(tiers)).collect::<BTreeSet<_>>().len()
 }
 
 #[cfg(test)]
 mod tests {
     use motley_machine::Regime;
-    use motley_sched::Rules;
     use motley_sched::cache::{Capacity, PolicyChoice};
     use motley_sched::prefetch::PrefetchChoice;
     use motley_sched::regime::typical_hybrid;
     use motley_sched::scheduler::SchedulerLimits;
+    use motley_sched::{Rules, TierSetup};
 
     use super::*;
     use crate::synth::{Synth, SynthParams};
@@ -213,8 +208,10 @@ mod tests {
     fn setup() -> SchedulerSetup {
         SchedulerSetup {
             costs: typical_hybrid(2_000_000),
-            capacity: Capacity::Global { slots: 24 },
-            limits: SchedulerLimits::beside_home(32),
+            tiers: vec![TierSetup {
+                capacity: Capacity::Global { slots: 24 },
+                limits: SchedulerLimits::beside_home(32),
+            }],
             rules: Rules {
                 policy: PolicyChoice::Lru,
                 prefetch: PrefetchChoice::Refill,
@@ -246,7 +243,7 @@ mod tests {
     fn recorded(trace: &Trace) -> Spans {
         let setup = setup();
         let mut world =
-            World::new(setup.costs, DenseCost { layer_us: 50.0, ..DenseCost::default() });
+            World::new(setup.costs.clone(), DenseCost { layer_us: 50.0, ..DenseCost::default() });
         let mut spans = Spans::default();
         let mut scheduler = setup.scheduler(&trace.header);
         drive(&mut trace.source(), &mut scheduler, &mut world, Some(&mut spans)).expect("a drive");

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use motley_cost::Nanos;
 use motley_sched::cache::RoutedBuffer;
 use motley_sched::spans::{Span, SpanKind, Spans};
-use motley_sched::{Action, LoadLost, Phase, Purpose, Routing, Scheduler, Unit};
+use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, Purpose, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
 use crate::outcome::Outcome;
@@ -33,7 +33,7 @@ pub enum DriveError {
 /// Something that will have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Loaded { key: ExpertKey, ok: bool },
+    Loaded { tier: u16, key: ExpertKey, ok: bool },
     Computed { key: ExpertKey, unit: Unit },
 }
 
@@ -51,7 +51,7 @@ pub fn drive(
         world,
         spans,
         now: Nanos::ZERO,
-        link_free: Nanos::ZERO,
+        links_free: [Nanos::ZERO; MAX_TIERS],
         events: BinaryHeap::new(),
         sequence: 0,
         outcome: Outcome::default(),
@@ -76,7 +76,8 @@ struct Driver<'a> {
     world: &'a mut World,
     spans: Option<&'a mut Spans>,
     now: Nanos,
-    link_free: Nanos,
+    /// When each tier's link is free.
+    links_free: [Nanos; MAX_TIERS],
     /// By time, then by order of start: ties end in the order they began.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     sequence: u64,
@@ -113,7 +114,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Attention and all that is not routed: the link may work meanwhile.
+    /// Attention and all that is not routed: links may work meanwhile.
     fn run_dense(&mut self, visit: &Visit) -> Result<(), DriveError> {
         let took = self.world.dense().before_layer(visit.tokens() as u32);
         let until = self.now + took;
@@ -134,7 +135,7 @@ impl Driver<'_> {
         };
         self.now = self.now.max(at);
         match event {
-            Event::Loaded { key, ok } => self.scheduler.on_loaded(self.now, key, ok)?,
+            Event::Loaded { tier, key, ok } => self.scheduler.on_loaded(self.now, tier, key, ok)?,
             Event::Computed { key, unit } => self.scheduler.on_computed(self.now, key, unit),
         }
         self.carry_out();
@@ -144,17 +145,18 @@ impl Driver<'_> {
     fn carry_out(&mut self) {
         while let Some(action) = self.scheduler.poll_action(self.now) {
             match action {
-                Action::Load { key, share, purpose, .. } => {
-                    let load = self.world.load(share);
-                    let begins = self.now.max(self.link_free);
+                Action::Load { tier, key, share, purpose, .. } => {
+                    let load = self.world.load(tier, share);
+                    let link_free = &mut self.links_free[usize::from(tier)];
+                    let begins = self.now.max(*link_free);
                     let ends = begins + load.took;
-                    self.link_free = ends;
+                    *link_free = ends;
                     match purpose {
                         Purpose::Demand => self.outcome.demand_busy += load.took,
                         Purpose::Guess => self.outcome.guess_busy += load.took,
                     }
-                    self.span(SpanKind::Load { key, purpose }, begins, ends);
-                    self.schedule(ends, Event::Loaded { key, ok: load.ok });
+                    self.span(SpanKind::Load { tier, key, purpose }, begins, ends);
+                    self.schedule(ends, Event::Loaded { tier, key, ok: load.ok });
                 }
                 Action::Compute { key, share, unit, tokens, enters, .. } => {
                     let took = self.world.compute(ComputeWork { unit, tokens, share, enters });

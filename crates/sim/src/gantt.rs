@@ -2,7 +2,7 @@
 //! Draws recorded spans; computes nothing but where they go.
 
 use motley_cost::Nanos;
-use motley_sched::spans::{RowNames, Span, SpanKind, Spans};
+use motley_sched::spans::{Row, RowNames, Span, SpanKind, Spans};
 use motley_sched::{Purpose, Unit};
 use plotters::prelude::*;
 
@@ -52,20 +52,22 @@ pub fn stacked(pictures: &[(&Spans, Window<'_>)]) -> Result<String, GanttError> 
         let Window { from, to, .. } = *window;
         let inside = |span: &&Span| span.ends > from && span.begins < to;
         let seen: Vec<&Span> = spans.iter().filter(inside).collect();
-        let Some(last_row) = seen.iter().map(|span| row(span)).max() else {
+        let row = |span: &&Span| Row::of(span.kind).number(spans.tiers());
+        let Some(last_row) = seen.iter().map(row).max() else {
             return Err(GanttError::Empty { from, to });
         };
-        parts.push((window, seen, last_row.max(row_of_unit(Unit::Fast)) + 1));
+        let rows = last_row.max(Row::Tier(0).number(1)) + 1;
+        parts.push((window, Seen { spans, seen, rows }));
     }
     let height = |rows: u16| ROW_PX * u32::from(rows) + FRAME_PX;
-    let all = parts.iter().map(|(_, _, rows)| height(*rows)).sum();
+    let all = parts.iter().map(|(_, seen)| height(seen.rows)).sum();
     let mut svg = String::new();
     let refused = |reason: String| GanttError::Drawing { reason };
     let root = SVGBackend::with_string(&mut svg, (WIDTH_PX, all)).into_drawing_area();
     let mut left = root.clone();
-    for (window, seen, rows) in &parts {
-        let (area, rest) = left.split_vertically(height(*rows) as i32);
-        draw(&area, window, seen, *rows).map_err(|error| refused(error.to_string()))?;
+    for (window, seen) in &parts {
+        let (area, rest) = left.split_vertically(height(seen.rows) as i32);
+        draw(&area, window, seen).map_err(|error| refused(error.to_string()))?;
         left = rest;
     }
     root.present().map_err(|error| refused(error.to_string()))?;
@@ -73,12 +75,19 @@ pub fn stacked(pictures: &[(&Spans, Window<'_>)]) -> Result<String, GanttError> 
     Ok(svg)
 }
 
+/// What a window shows.
+struct Seen<'a> {
+    spans: &'a Spans,
+    seen: Vec<&'a Span>,
+    rows: u16,
+}
+
 fn draw(
     root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     window: &Window<'_>,
-    spans: &[&Span],
-    rows: u16,
+    Seen { spans, seen, rows }: &Seen<'_>,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    let (rows, tiers, names) = (*rows, spans.tiers(), window.rows.all(spans));
     root.fill(&WHITE)?;
     let length_us = window.to.since(window.from).as_us();
     let mut chart = ChartBuilder::on(root)
@@ -89,7 +98,8 @@ fn draw(
         .build_cartesian_2d(0.0..length_us, 0.0..f64::from(rows) + 0.7)?;
     let name = |y: &f64| {
         let at_centre = (y.fract() - 0.5).abs() < 1e-6 && *y < f64::from(rows);
-        if at_centre { row_name(rows - 1 - *y as u16, &window.rows) } else { String::new() }
+        let row = usize::from(rows - 1).saturating_sub(*y as usize);
+        names.get(row).filter(|_| at_centre).cloned().unwrap_or_default()
     };
     chart
         .configure_mesh()
@@ -101,8 +111,8 @@ fn draw(
         .y_label_formatter(&name)
         .label_style(("sans-serif", 14))
         .draw()?;
-    for span in spans {
-        let bottom = f64::from(rows - 1 - row(span));
+    for span in seen {
+        let bottom = f64::from(rows - 1 - Row::of(span.kind).number(tiers));
         let left = span.begins.since(window.from).as_us();
         let right = span.ends.min(window.to).since(window.from).as_us();
         let corners = [(left, bottom + 0.12), (right, bottom + 0.88)];
@@ -139,38 +149,12 @@ fn draw(
     Ok(())
 }
 
-/// Rows from the top: dense, fast unit, link, home units.
-fn row(span: &Span) -> u16 {
-    match span.kind {
-        SpanKind::Dense { .. } => 0,
-        SpanKind::Load { .. } => 2,
-        SpanKind::Compute { unit, .. } => row_of_unit(unit),
-    }
-}
-
-fn row_of_unit(unit: Unit) -> u16 {
-    match unit {
-        Unit::Fast => 1,
-        Unit::Home(lane) => 3 + lane,
-    }
-}
-
-fn row_name(row: u16, names: &RowNames<'_>) -> String {
-    match row {
-        0 => names.dense.into(),
-        1 => names.fast.into(),
-        2 => names.link.into(),
-        3 => names.home.into(),
-        lane => format!("{} {}", names.home, lane - 3),
-    }
-}
-
 fn colour(span: &Span) -> RGBColor {
     match span.kind {
         SpanKind::Dense { .. } => DENSE,
         SpanKind::Load { purpose: Purpose::Demand, .. } => DEMAND,
         SpanKind::Load { purpose: Purpose::Guess, .. } => GUESS,
-        SpanKind::Compute { unit: Unit::Fast, .. } => FAST,
+        SpanKind::Compute { unit: Unit::Tier(_), .. } => FAST,
         SpanKind::Compute { unit: Unit::Home(_), .. } => HOME,
     }
 }

@@ -59,7 +59,7 @@ impl Outcome {
 
     pub(crate) fn on_compute(&mut self, unit: Unit, took: Nanos) {
         match unit {
-            Unit::Fast => self.fast_busy += took,
+            Unit::Tier(_) => self.fast_busy += took,
             Unit::Home(lane) => {
                 let lane = usize::from(lane);
                 if self.home_busy.len() <= lane {

@@ -8,7 +8,9 @@ use motley_sched::cache::{CachePolicy, Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::spans::Spans;
 use motley_sched::strategy::OnDemand;
-use motley_sched::{Costs, Named, Scheduler, SchedulerLimits, SchedulerParts, UnknownName};
+use motley_sched::{
+    Costs, Named, Scheduler, SchedulerLimits, SchedulerParts, TierParts, UnknownName,
+};
 use motley_trace::{PhaseRecord, RunRecord, Trace};
 use serde::Serialize;
 
@@ -96,22 +98,20 @@ impl Rerun {
 
     /// Drives the scheduler through `trace` under these settings, from an empty cache.
     pub fn run(&self, trace: &Trace, spans: Option<&mut Spans>) -> Result<Outcome, RerunError> {
-        let costs = |phase: &PhaseCosts| Costs {
-            fast: phase.expert,
-            home: None,
-            link: phase.disk,
-            expert_bytes: self.expert_bytes,
-        };
+        let costs =
+            |phase: &PhaseCosts| Costs::one_tier(phase.expert, phase.disk, None, self.expert_bytes);
         let prefill = Truth { costs: costs(&self.prefill), dense: self.prefill.dense };
         let decode = costs(&self.decode);
         let grid = trace.header.grid();
         let capacity = Capacity::Global { slots: self.cache_slots };
         let mut scheduler = Scheduler::new(SchedulerParts {
-            costs: decode,
-            cache: ExpertCache::new(grid, capacity, self.policy.build(&trace.header)),
+            costs: decode.clone(),
+            tiers: vec![TierParts {
+                cache: ExpertCache::new(grid, capacity, self.policy.build(&trace.header)),
+                prefetcher: self.prefetch.build(grid),
+                limits: self.limits,
+            }],
             strategy: Box::new(OnDemand::default()),
-            prefetcher: self.prefetch.build(grid),
-            limits: self.limits,
         });
         let layers = u16::from(self.prefetch.uses_predictions());
         let predictions = PredictionParams { layers, accuracy: self.prediction_accuracy, seed: 0 };

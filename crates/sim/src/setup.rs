@@ -14,7 +14,7 @@ use motley_sched::regime::{self, Regime, RegimeError};
 use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
 use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
-use motley_sched::{Costs, Rules, SchedulerLimits, SchedulerSetup};
+use motley_sched::{Costs, Rules, SchedulerLimits, SchedulerSetup, TierSetup};
 use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
 
 use crate::drive::{DriveError, drive};
@@ -113,7 +113,7 @@ impl Setup {
             true => DeviceKind::Cpu,
             false => gpu_or_cpu,
         };
-        let scheduler = scheduler_setup(choices, &decision, regime, costs);
+        let scheduler = scheduler_setup(choices, &decision, regime, costs.clone());
         let predicts = scheduler.rules.prefetch.uses_predictions();
         Ok(Self {
             regime,
@@ -144,8 +144,9 @@ impl Setup {
             setup.most_used = most_used(trace, trace.header.grid());
         }
         let mut scheduler = setup.scheduler(&trace.header);
-        scheduler.preload(&setup.residents(&trace.header));
-        let mut world = World::new(self.costs, self.dense_cost).with_predictions(self.predictions);
+        scheduler.preload(0, &setup.residents(&trace.header));
+        let mut world =
+            World::new(self.costs.clone(), self.dense_cost).with_predictions(self.predictions);
         if let Some((faults, seed)) = self.faults {
             world = world.with_faults(faults, seed);
         }
@@ -154,7 +155,7 @@ impl Setup {
 
     /// One expert over the link.
     pub fn load_time(&self) -> Nanos {
-        self.costs.load_time(motley_sched::Share::WHOLE)
+        self.costs.load_time(0, motley_sched::Share::WHOLE)
     }
 }
 
@@ -208,10 +209,10 @@ fn scheduler_setup(
     let mut setup = setup_of(&decided, choices.model, costs);
     setup.parts |= choices.strategy.is_some();
     if regime == Regime::NearData {
-        setup.capacity = Capacity::Global { slots: beside_modules(choices) };
+        setup.tiers[0].capacity = Capacity::Global { slots: beside_modules(choices) };
     }
     if choices.cache != CacheSize::Fitting {
-        setup.capacity = asked_capacity(choices);
+        setup.tiers[0].capacity = asked_capacity(choices);
     }
     setup
 }
@@ -227,13 +228,15 @@ pub fn setup_of(decision: &Decision, model: &ModelShape, costs: Costs) -> Schedu
         }
         Regime::Hybrid => {
             let slots = device_slots(model, decision.placement.gpu_slots());
-            let known = decision.expert_costs.unwrap_or(costs);
+            let known = decision.expert_costs.clone().unwrap_or(costs);
             SchedulerSetup::beside_home(rules, Shares::of(&slots), known, Vec::new())
         }
         Regime::NearData | Regime::OneMemory => SchedulerSetup {
             costs,
-            capacity: Capacity::Global { slots: decision.budget.experts },
-            limits: SchedulerLimits::default(),
+            tiers: vec![TierSetup {
+                capacity: Capacity::Global { slots: decision.budget.experts },
+                limits: SchedulerLimits::default(),
+            }],
             rules,
             parts: regime == Regime::NearData,
             most_used: Vec::new(),

@@ -29,7 +29,7 @@ impl DenseCost {
 }
 
 /// What things cost in one phase.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Truth {
     /// Routed experts.
     pub costs: Costs,
@@ -40,8 +40,8 @@ pub struct Truth {
 /// A simulated machine running one model.
 #[derive(Debug)]
 pub struct World {
-    /// Costs of the phase under way.
-    now: Truth,
+    /// The phase under way.
+    phase: Phase,
     decode: Truth,
     prefill: Truth,
     /// How well the coming layers are predicted.
@@ -71,7 +71,8 @@ impl World {
         let truth = Truth { costs, dense };
         let faults = FaultStream::new(Faults::default(), 0);
         let predictions = PredictionParams::default();
-        Self { now: truth, decode: truth, prefill: truth, predictions, faults }
+        let phase = Phase::Decode;
+        Self { phase, decode: truth.clone(), prefill: truth, predictions, faults }
     }
 
     /// The same world with costs of its own for prompts, as measured runs have them.
@@ -90,31 +91,34 @@ impl World {
     }
 
     pub(crate) fn enter(&mut self, phase: Phase) {
-        self.now = match phase {
-            Phase::Prefill => self.prefill,
-            Phase::Decode => self.decode,
-        };
+        self.phase = phase;
+    }
+
+    /// What things cost in the phase under way.
+    fn now(&self) -> &Truth {
+        match self.phase {
+            Phase::Prefill => &self.prefill,
+            Phase::Decode => &self.decode,
+        }
     }
 
     pub(crate) fn dense(&self) -> &DenseCost {
-        &self.now.dense
+        &self.now().dense
     }
 
-    pub(crate) fn load(&mut self, share: Share) -> LoadOutcome {
+    pub(crate) fn load(&mut self, tier: u16, share: Share) -> LoadOutcome {
         let fault = self.faults.next_load();
-        let took = Nanos::from_us(self.now.costs.load_time(share).as_us() * fault.slower);
+        let took = self.now().costs.load_time(tier, share);
+        let took = Nanos::from_us(took.as_us() * fault.slower);
         LoadOutcome { took, ok: fault.ok }
     }
 
     pub(crate) fn compute(&mut self, work: ComputeWork) -> Nanos {
         let ComputeWork { unit, tokens, share, enters } = work;
         let slower = self.faults.next_compute();
-        let time = match unit {
-            Unit::Fast => self.now.costs.fast_time(tokens, share),
-            Unit::Home(_) => self.now.costs.home_time(tokens, share),
-        };
-        let entry =
-            enters.map_or(Nanos::ZERO, |pass_tokens| self.now.costs.entry_time(pass_tokens));
+        let costs = &self.now().costs;
+        let time = costs.unit_time(unit, tokens, share);
+        let entry = enters.map_or(Nanos::ZERO, |tokens| costs.entry_time(unit, tokens));
         entry + Nanos::from_us(time.as_us() * slower)
     }
 }

@@ -6,7 +6,9 @@ use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{Capacity, ExpertCache};
 use motley_sched::prefetch::{NextLayer, NoPrefetch, Prefetcher};
 use motley_sched::strategy::{OnDemand, TimelineStrategy};
-use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy};
+use motley_sched::{
+    Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy, TierParts,
+};
 use motley_sim::faults::Faults;
 use motley_sim::gantt::{GanttError, Window, gantt, stacked};
 use motley_sim::predictions::PredictionParams;
@@ -37,12 +39,12 @@ fn hybrid() -> Costs {
     let unit = ComputeCost { launch_us: 5.0, per_token_us: 30.0, floor_us: 150.0 };
     let home =
         Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
-    Costs {
-        fast: ComputeCost { launch_us: 10.0, per_token_us: 0.2, floor_us: 5.0 },
-        home: Some(home),
-        link: TransferCost::new(10.0, 12.0),
-        expert_bytes: BYTES,
-    }
+    Costs::one_tier(
+        ComputeCost { launch_us: 10.0, per_token_us: 0.2, floor_us: 5.0 },
+        TransferCost::new(10.0, 12.0),
+        Some(home),
+        BYTES,
+    )
 }
 
 fn scheduler(
@@ -54,7 +56,11 @@ fn scheduler(
     let grid = motley_trace::ExpertGrid { layers: 4, experts: 16 };
     let cache = ExpertCache::new(grid, Capacity::global_share(grid, share), Box::new(Lru::new()));
     let limits = SchedulerLimits { load_attempts: 24, ..SchedulerLimits::default() };
-    Scheduler::new(SchedulerParts { costs, cache, strategy, prefetcher, limits })
+    Scheduler::new(SchedulerParts {
+        costs,
+        tiers: vec![TierParts { cache, prefetcher, limits }],
+        strategy,
+    })
 }
 
 fn dense() -> DenseCost {
@@ -75,8 +81,8 @@ fn full(share: f64, faults: Faults, seed: u64, spans: Option<&mut Spans>) -> Out
 #[test]
 fn a_disk_without_a_cache_runs_at_the_speed_of_its_bytes() {
     let link = TransferCost::new(0.0, 1.2);
-    let costs = Costs { fast: ComputeCost::constant(1.0), home: None, link, expert_bytes: BYTES };
-    let mut scheduler = scheduler(costs, 0.0, Box::new(OnDemand::default()), Box::new(NoPrefetch));
+    let costs = Costs::one_tier(ComputeCost::constant(1.0), link, None, BYTES);
+    let mut scheduler = scheduler(costs.clone(), 0.0, Box::new(OnDemand::default()), Box::new(NoPrefetch));
     let mut world = World::new(costs, DenseCost::default());
     let outcome = drive(&mut synth(50), &mut scheduler, &mut world, None).expect("a drive");
     let bytes_per_token = (4 * 4 * BYTES) as f64;
@@ -121,7 +127,7 @@ fn a_thousand_seeds_of_faults_lose_nothing() {
         let outcome = full(0.25, faults, seed, None);
         assert_eq!(outcome.counts.lookups, calm.counts.lookups);
         assert_eq!((outcome.decode.tokens, outcome.prefill.tokens), (40, 32));
-        let computed = outcome.counts.fast_computes + outcome.counts.home_computes;
+        let computed = outcome.counts.tier_computes + outcome.counts.home_computes;
         assert_eq!(computed, outcome.counts.lookups, "whole experts, each once");
         assert!(outcome.counts.failed_loads > 0);
     }

@@ -253,7 +253,7 @@ impl Streaming {
         let now = self.now();
         let Some(slots) = self.pressure.look(now) else { return };
         self.slots_least = self.slots_least.min(slots);
-        for (key, _) in self.scheduler.set_cache_slots(slots) {
+        for (key, _) in self.scheduler.set_cache_slots(0, slots) {
             self.experts.release(key);
         }
         self.experts.set_usable(slots + self.staging_slots);
@@ -310,7 +310,7 @@ impl Streaming {
                 Some(Action::Compute { key, .. }) => {
                     let filled = self.experts.get(key).ok_or("an expert without its bytes")?;
                     self.scratch.ready.push((u32::from(key.expert), filled.clone()));
-                    self.scheduler.on_computed(self.now(), key, Unit::Fast);
+                    self.scheduler.on_computed(self.now(), key, Unit::Tier(0));
                 }
                 Some(Action::Release { key, .. }) => self.experts.release(key),
                 Some(Action::Exchange { .. }) => {}
@@ -374,7 +374,7 @@ impl Streaming {
         if let Some(timeline) = &self.timeline {
             timeline.landed(landed.key);
         }
-        let lost = self.scheduler.on_loaded(now, landed.key, landed.error.is_none());
+        let lost = self.scheduler.on_loaded(now, 0, landed.key, landed.error.is_none());
         lost.map_err(|lost| landed.error.unwrap_or_else(|| lost.to_string()))
     }
 
@@ -389,9 +389,9 @@ impl Streaming {
             counts: self.scheduler.counts(),
             disk: self.experts.counters(),
             predicted: self.predictor.as_ref().map(Predictor::accuracy),
-            slots: self.scheduler.cache().usable(),
+            slots: self.scheduler.cache(0).usable(),
             slots_least: self.slots_least,
-            slots_most: self.scheduler.cache().capacity().total(),
+            slots_most: self.scheduler.cache(0).capacity().total(),
             arena_bytes: self.experts.occupied_bytes(),
         }
     }

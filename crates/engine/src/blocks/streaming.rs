@@ -34,7 +34,7 @@ pub(crate) fn streaming(
         false => None,
     };
     let scheduler = setup.scheduler(&header);
-    let cache_slots = setup.capacity.total();
+    let cache_slots = setup.first().capacity.total();
     let least = cache_slots.min(spec.used);
     Ok(Streaming {
         scheduler,
@@ -59,12 +59,12 @@ pub(crate) fn streaming(
 /// strategy depends on it.
 fn costs(spec: &ModelSpec, disk_mb_per_s: f64) -> Costs {
     let expert_bytes = Sizes::of(spec).expert_bytes_max;
-    Costs {
-        fast: ComputeCost { launch_us: 0.0, per_token_us: 0.0, floor_us: 0.0 },
-        home: None,
-        link: TransferCost::new(0.0, (disk_mb_per_s / 1e3).max(0.001)),
+    Costs::one_tier(
+        ComputeCost { launch_us: 0.0, per_token_us: 0.0, floor_us: 0.0 },
+        TransferCost::new(0.0, (disk_mb_per_s / 1e3).max(0.001)),
+        None,
         expert_bytes,
-    }
+    )
 }
 
 pub(crate) fn trace_header(spec: &ModelSpec) -> TraceHeader {

@@ -56,7 +56,7 @@ impl Timeline {
         let (_, purpose, asked) = recorded.asked.swap_remove(at);
         let begins = asked.max(recorded.disk_free);
         recorded.disk_free = now;
-        recorded.push(SpanKind::Load { key, purpose }, begins, now);
+        recorded.push(SpanKind::Load { tier: 0, key, purpose }, begins, now);
     }
 
     /// The CPU has computed these together, since `begun`: drawn one after another.
@@ -68,7 +68,7 @@ impl Timeline {
             done += u64::from(tokens);
             let part = now.since(begun).as_s() * done as f64 / all.max(1) as f64;
             let until = begun + Nanos::from_us(part * 1e6);
-            recorded.push(SpanKind::Compute { key, unit: Unit::Fast, tokens }, at, until);
+            recorded.push(SpanKind::Compute { key, unit: Unit::Tier(0), tokens }, at, until);
             at = until;
         }
     }

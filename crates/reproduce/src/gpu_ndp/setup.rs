@@ -7,7 +7,9 @@ use motley_sched::cache::lru::Lru;
 use motley_sched::cache::{Capacity, ExpertCache};
 use motley_sched::prefetch::{NoPrefetch, PrefillCounted};
 use motley_sched::strategy::{Balanced, CpuOnMiss, Monde, OnDemand};
-use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy};
+use motley_sched::{
+    Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy, TierParts,
+};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
 use motley_sim::synth::{Synth, SynthParams};
@@ -62,21 +64,23 @@ impl Run<'_> {
         let residents = self.residents(system);
         let capacity = Capacity::PerLayer { slots: vec![self.slots(system); grid.layers.into()] };
         let mut scheduler = Scheduler::new(SchedulerParts {
-            costs,
-            cache: ExpertCache::new(grid, capacity, Box::new(Lru::new())),
+            costs: costs.clone(),
+            tiers: vec![TierParts {
+                cache: ExpertCache::new(grid, capacity, Box::new(Lru::new())),
+                prefetcher: Box::new(NoPrefetch),
+                limits: SchedulerLimits::default(),
+            }],
             strategy: strategy(system, self.open),
-            prefetcher: Box::new(NoPrefetch),
-            limits: SchedulerLimits::default(),
         });
         // Prefetching happens once between prefill and decode; its time is added below.
         let prefill = self.part(Phase::Prefill);
         let decode = self.part(Phase::Decode);
-        let mut world = World::new(costs, self.dense_cost()?);
+        let mut world = World::new(costs.clone(), self.dense_cost()?);
         let mut outcome = drive(&mut prefill.source(), &mut scheduler, &mut world, None)?;
-        scheduler.preload(&residents);
+        scheduler.preload(0, &residents);
         let later = drive(&mut decode.source(), &mut scheduler, &mut world, None)?;
         outcome.decode = later.decode;
-        let one = costs.load_time(motley_sched::Share::WHOLE);
+        let one = costs.load_time(0, motley_sched::Share::WHOLE);
         let loading: Nanos = residents.iter().map(|_| one).sum();
         outcome.wall = outcome.prefill.time + loading + outcome.decode.time;
         Ok(outcome)
@@ -152,7 +156,7 @@ impl Run<'_> {
                 entry_per_token_us: f64::from(units + 1) * row_us,
             }),
         };
-        Ok(Costs { fast, home, link, expert_bytes: shape.bytes })
+        Ok(Costs::one_tier(fast, link, home, shape.bytes))
     }
 
     fn dense_cost(&self) -> Result<DenseCost, ReproduceError> {

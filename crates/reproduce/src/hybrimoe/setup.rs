@@ -8,7 +8,9 @@ use motley_sched::cache::mrs::{Mrs, MrsParams};
 use motley_sched::cache::{CachePolicy, Capacity, ExpertCache};
 use motley_sched::prefetch::{NextLayer, NoPrefetch, Prefetcher, Refill};
 use motley_sched::strategy::{LayerSplit, OnDemand, Pinned, TimelineStrategy};
-use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy};
+use motley_sched::{
+    Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, Strategy, TierParts,
+};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
 use motley_sim::predictions::PredictionParams;
@@ -99,7 +101,7 @@ impl Run<'_> {
         spans: Option<&mut Spans>,
     ) -> Result<Outcome, ReproduceError> {
         let SetUp { mut scheduler, residents, costs, dense, predictions } = self.set_up(system)?;
-        scheduler.preload(&residents);
+        scheduler.preload(0, &residents);
         let mut world = World::new(costs, dense).with_predictions(predictions);
         Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
     }
@@ -115,11 +117,13 @@ impl Run<'_> {
             _ => capacity,
         };
         let scheduler = Scheduler::new(SchedulerParts {
-            costs,
-            cache: ExpertCache::new(grid, capacity, self.policy(system)),
+            costs: costs.clone(),
+            tiers: vec![TierParts {
+                cache: ExpertCache::new(grid, capacity, self.policy(system)),
+                prefetcher: prefetcher(system),
+                limits: SchedulerLimits::default(),
+            }],
             strategy: strategy(system),
-            prefetcher: prefetcher(system),
-            limits: SchedulerLimits::default(),
         });
         let per_layer = slots / u32::from(grid.layers);
         let residents: Vec<ExpertKey> = match system {
@@ -154,12 +158,12 @@ impl Run<'_> {
         };
         let home =
             Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
-        Ok(Costs {
-            fast: ComputeCost::derive(gpu, &shape, Efficiency::DEFAULT),
-            home: (system != System::AdapMoe).then_some(home),
-            link: TransferCost::new(link.latency_us, self.open.link_gb_per_s),
-            expert_bytes: shape.bytes,
-        })
+        Ok(Costs::one_tier(
+            ComputeCost::derive(gpu, &shape, Efficiency::DEFAULT),
+            TransferCost::new(link.latency_us, self.open.link_gb_per_s),
+            (system != System::AdapMoe).then_some(home),
+            shape.bytes,
+        ))
     }
 
     fn dense(&self) -> DenseCost {

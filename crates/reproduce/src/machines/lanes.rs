@@ -16,7 +16,7 @@
 use motley_cost::Nanos;
 use motley_sched::cache::belady::Belady;
 use motley_sched::cache::{Capacity, ExpertCache};
-use motley_sched::{Costs, SchedulerLimits, Share};
+use motley_sched::{Costs, SchedulerLimits, Share, Unit};
 use motley_sim::replay::replay;
 use motley_trace::Trace;
 use serde::Serialize;
@@ -71,7 +71,7 @@ pub struct TokenBound {
 }
 
 /// One token's work.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct TokenWork {
     /// Everything but routed experts.
     pub(super) dense: Nanos,
@@ -87,7 +87,7 @@ impl TokenWork {
     /// The least time, by halving: a longer token is never harder.
     pub(super) fn bound_us(&self) -> f64 {
         let at_home = self.us(self.costs.home_time(1, Share::WHOLE));
-        let entry = self.us(self.costs.entry_time(1));
+        let entry = self.us(self.costs.entry_time(Unit::Home(0), 1));
         let (mut low, mut high) =
             (0.0, self.us(self.dense) + self.experts * (entry + at_home) + self.experts);
         for _ in 0..HALVINGS {
@@ -103,11 +103,11 @@ impl TokenWork {
         if room < 0.0 {
             return false;
         }
-        let copies = token_us / self.us(self.costs.load_time(Share::WHOLE));
-        let on_gpu = room / self.us(self.costs.fast_time(1, Share::WHOLE));
+        let copies = token_us / self.us(self.costs.load_time(0, Share::WHOLE));
+        let on_gpu = room / self.us(self.costs.tier_time(0, 1, Share::WHOLE));
         let needed = (self.misses - copies).max(self.experts - on_gpu).max(0.0);
         let at_home = self.us(self.costs.home_time(1, Share::WHOLE));
-        needed == 0.0 || self.us(self.costs.entry_time(1)) + needed * at_home <= room
+        needed == 0.0 || self.us(self.costs.entry_time(Unit::Home(0), 1)) + needed * at_home <= room
     }
 
     fn us(&self, time: Nanos) -> f64 {
@@ -141,12 +141,12 @@ mod tests {
             entry_us: 5.0,
             entry_per_token_us: 0.0,
         };
-        let costs = Costs {
-            fast: ComputeCost::constant(2.0),
-            home: Some(home),
-            link: TransferCost { latency_us: 50.0, per_byte_us: 0.0 },
-            expert_bytes: 1,
-        };
+        let costs = Costs::one_tier(
+            ComputeCost::constant(2.0),
+            TransferCost { latency_us: 50.0, per_byte_us: 0.0 },
+            Some(home),
+            1,
+        );
         TokenWork { dense: Nanos::from_us(100.0), experts: 8.0, misses, costs }
     }
 

@@ -9,7 +9,7 @@ use motley_sched::regime::Regime;
 use motley_sched::strategy::{
     LayerSplit, OnDemand, PartsStrategy, Pinned, Strategy, TimelineStrategy,
 };
-use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, TierParts};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
 use motley_sim::predictions::PredictionParams;
@@ -138,18 +138,20 @@ impl Pair<'_> {
         };
         let prefetch = system.prefetch();
         let mut scheduler = Scheduler::new(SchedulerParts {
-            costs,
-            cache: ExpertCache::new(grid, capacity, policy.build(&trace.header)),
+            costs: costs.clone(),
+            tiers: vec![TierParts {
+                cache: ExpertCache::new(grid, capacity, policy.build(&trace.header)),
+                prefetcher: prefetch.build(grid),
+                limits: SchedulerLimits::default(),
+            }],
             strategy: system.strategy(regime),
-            prefetcher: prefetch.build(grid),
-            limits: SchedulerLimits::default(),
         });
         let residents: Vec<ExpertKey> = if splits_layers {
             LayerSplit::residents(grid, slots)
         } else {
             Pinned::residents(grid, &self.stream.uses, per_layer)
         };
-        scheduler.preload(&residents);
+        scheduler.preload(0, &residents);
         let layers = if prefetch.uses_predictions() { PREDICTED_LAYERS } else { 0 };
         let predictions =
             PredictionParams { layers, accuracy: self.open.prediction_accuracy, seed: 5 };
@@ -210,7 +212,7 @@ impl Pair<'_> {
             }
             Regime::OneMemory => (on_gpu, None, pcie),
         };
-        Ok(Costs { fast, home, link, expert_bytes: shape.bytes })
+        Ok(Costs::one_tier(fast, link, home, shape.bytes))
     }
 
     fn room(&self, kind: DeviceKind) -> u64 {

@@ -16,7 +16,7 @@
 use motley_cost::Nanos;
 use motley_trace::ExpertKey;
 
-use crate::work::{Costs, LayerWork, Phase};
+use crate::work::{Costs, LayerWork, Phase, Whereabouts};
 
 pub mod choice;
 pub mod next_layer;
@@ -62,6 +62,8 @@ impl Candidate {
 
 /// What a prefetcher may look at.
 pub struct PrefetchView<'a> {
+    /// The tier it fetches for.
+    pub tier: u16,
     /// The layer just routed.
     pub layer: u16,
     /// Layers of the model.
@@ -70,7 +72,10 @@ pub struct PrefetchView<'a> {
     /// Predictions for the coming layers, nearest first; empty when nobody makes any.
     pub predictions: &'a [Prediction],
     pub costs: &'a Costs,
-    /// Whether an expert is in the fast tier or on its way.
+    /// In which tiers an expert is.
+    pub at: &'a dyn Fn(ExpertKey) -> Whereabouts,
+    /// Whether an expert need not be fetched: it is in the tier, in one that is not on the way
+    /// there, or will be.
     pub is_near: &'a dyn Fn(ExpertKey) -> bool,
     /// How long after a layer is routed a guess started now would be there; zero when in time.
     pub late_by: &'a dyn Fn(u16) -> Nanos,

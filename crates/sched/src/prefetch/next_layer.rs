@@ -12,7 +12,7 @@ use motley_trace::ExpertKey;
 
 use super::{Candidate, Prediction, PrefetchView, Prefetcher};
 use crate::timeline::Timelines;
-use crate::work::{LayerWork, Phase, Presence, WorkItem};
+use crate::work::{LayerWork, Phase, Whereabouts, WorkItem};
 
 /// Candidates tried per predicted layer, highest predicted load first.
 pub const MAX_CANDIDATES: usize = 8;
@@ -44,12 +44,14 @@ impl NextLayer {
     fn score(&mut self, view: &PrefetchView<'_>, prediction: &Prediction) {
         self.items.clear();
         self.items.extend(prediction.loads.iter().map(|&(expert, tokens)| {
-            let near = (view.is_near)(ExpertKey::new(prediction.layer, expert));
-            let presence = if near { Presence::Resident } else { Presence::Absent };
-            WorkItem { expert, tokens: tokens.max(1), presence }
+            // What is on its way will be there.
+            let at = (view.at)(ExpertKey::new(prediction.layer, expert)).arrived();
+            WorkItem { expert, tokens: tokens.max(1), at }
         }));
         self.absent.clear();
-        self.absent.extend((0..self.items.len()).filter(|&i| !self.items[i].is_near()));
+        let is_absent =
+            |&i: &usize| !(view.is_near)(ExpertKey::new(prediction.layer, self.items[i].expert));
+        self.absent.extend((0..self.items.len()).filter(is_absent));
         if self.absent.is_empty() {
             return;
         }
@@ -60,9 +62,9 @@ impl NextLayer {
         self.absent.sort_unstable_by_key(order);
         let large = self.items.len() > LARGE_LAYER;
         self.absent.truncate(if large { MAX_CANDIDATES_LARGE } else { MAX_CANDIDATES });
-        let fetched = match (view.late_by)(prediction.layer) {
-            Nanos::ZERO => Presence::Resident,
-            late => Presence::Arriving(late),
+        let fetched = |at: Whereabouts| match (view.late_by)(prediction.layer) {
+            Nanos::ZERO => at.and_in(view.tier),
+            late => at.and_coming(view.tier, late),
         };
         let without = self.makespan(view, prediction.layer);
         let mut known: Option<((u32, u16), u64)> = None;
@@ -73,9 +75,10 @@ impl NextLayer {
             let gain = match known {
                 Some((same, gain)) if same == like => gain,
                 _ => {
-                    self.items[i].presence = fetched;
+                    let before = self.items[i].at;
+                    self.items[i].at = fetched(before);
                     let with = self.makespan(view, prediction.layer);
-                    self.items[i].presence = Presence::Absent;
+                    self.items[i].at = before;
                     without.since(with).0
                 }
             };
@@ -91,7 +94,7 @@ impl NextLayer {
             tokens: 1,
             items: &self.items,
             costs: view.costs,
-            link_free_in: Nanos::ZERO,
+            links_free_in: &[],
         })
     }
 }
@@ -128,18 +131,18 @@ mod tests {
 
     #[test]
     fn the_expert_that_saves_most_comes_first_and_useless_ones_do_not_come() {
-        let costs = Costs {
-            fast: ComputeCost::constant(1.0),
-            home: Some(Homes {
+        let costs = Costs::one_tier(
+            ComputeCost::constant(1.0),
+            TransferCost { latency_us: 100.0, per_byte_us: 0.0 },
+            Some(Homes {
                 units: 1,
                 layout: Layout::Whole,
                 unit: ComputeCost { launch_us: 0.0, per_token_us: 2.0, floor_us: 0.0 },
                 entry_us: 0.0,
                 entry_per_token_us: 0.0,
             }),
-            link: TransferCost { latency_us: 100.0, per_byte_us: 0.0 },
-            expert_bytes: 1,
-        };
+            1,
+        );
         let predictions = [
             Prediction { layer: 1, loads: vec![(0, 1), (1, 3)] },
             Prediction { layer: 2, loads: vec![(5, 9)] },
@@ -147,9 +150,11 @@ mod tests {
         let view = PrefetchView {
             layer: 0,
             layers: 4,
+            tier: 0,
             phase: Phase::Decode,
             predictions: &predictions,
             costs: &costs,
+            at: &|_| Whereabouts::default(),
             is_near: &|key| key == ExpertKey::new(1, 7),
             late_by: &|_| Nanos::ZERO,
         };

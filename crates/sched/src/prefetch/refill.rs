@@ -7,18 +7,19 @@
 use motley_trace::ExpertKey;
 
 use super::{Candidate, PrefetchView, Prefetcher};
-use crate::work::LayerWork;
+use crate::work::{LayerWork, Whereabouts};
 
 /// Adds the current layer's absent experts, heaviest load first, after another prefetcher's.
 pub struct Refill {
     inner: Box<dyn Prefetcher>,
-    missed: Vec<(u32, u16)>,
+    /// Experts of the layer: tokens, number, and where they were.
+    routed: Vec<(u32, u16, Whereabouts)>,
 }
 
 impl Refill {
     /// After the candidates of `inner`.
     pub fn after(inner: Box<dyn Prefetcher>) -> Self {
-        Self { inner, missed: Vec::new() }
+        Self { inner, routed: Vec::new() }
     }
 }
 
@@ -29,15 +30,16 @@ impl Prefetcher for Refill {
 
     fn on_routed(&mut self, work: &LayerWork<'_>) {
         self.inner.on_routed(work);
-        self.missed.clear();
-        let absent = work.items.iter().filter(|item| !item.is_near());
-        self.missed.extend(absent.map(|item| (item.tokens, item.expert)));
-        self.missed.sort_unstable_by_key(|&(tokens, expert)| (std::cmp::Reverse(tokens), expert));
+        self.routed.clear();
+        self.routed.extend(work.items.iter().map(|item| (item.tokens, item.expert, item.at)));
+        self.routed
+            .sort_unstable_by_key(|&(tokens, expert, _)| (std::cmp::Reverse(tokens), expert));
     }
 
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
         self.inner.candidates(view, out);
-        let keys = self.missed.iter().map(|&(_, expert)| ExpertKey::new(view.layer, expert));
+        let missed = self.routed.iter().filter(|(_, _, at)| !at.is_near(view.tier));
+        let keys = missed.map(|&(_, expert, _)| ExpertKey::new(view.layer, expert));
         out.extend(keys.map(Candidate::Refill));
     }
 }

@@ -54,34 +54,35 @@ mod tests {
 
     use super::super::NoPrefetch;
     use super::*;
-    use crate::work::{Costs, Presence, WorkItem};
+    use crate::work::{Costs, Whereabouts, WorkItem};
 
-    const COSTS: Costs = Costs {
-        fast: ComputeCost { launch_us: 1.0, per_token_us: 0.0, floor_us: 0.0 },
-        home: None,
-        link: TransferCost { latency_us: 1.0, per_byte_us: 0.0 },
-        expert_bytes: 1,
-    };
+    fn costs() -> Costs {
+        let link = TransferCost { latency_us: 1.0, per_byte_us: 0.0 };
+        Costs::one_tier(ComputeCost::constant(1.0), link, None, 1)
+    }
 
     fn named(phase: Phase, needed: u16, layer: u16) -> Vec<ExpertKey> {
         let mut prefetcher =
             WholeLayer::before(ExpertGrid { layers: 3, experts: 10 }, Box::new(NoPrefetch));
-        let item = |expert| WorkItem { expert, tokens: 9, presence: Presence::Absent };
+        let costs = costs();
+        let item = |expert| WorkItem { expert, tokens: 9, at: Whereabouts::default() };
         let items: Vec<_> = (0..needed).map(item).collect();
         prefetcher.on_routed(&LayerWork {
             layer,
             phase,
             tokens: 90,
             items: &items,
-            costs: &COSTS,
-            link_free_in: Nanos::ZERO,
+            costs: &costs,
+            links_free_in: &[],
         });
         let view = PrefetchView {
+            tier: 0,
             layer,
             layers: 3,
             phase,
             predictions: &[],
-            costs: &COSTS,
+            costs: &costs,
+            at: &|_| Whereabouts::default(),
             is_near: &|key| key.expert == 4,
             late_by: &|_| Nanos::ZERO,
         };

@@ -86,24 +86,24 @@ impl Default for SchedulerLimits {
 /// practice); a unit still never has an expert whose bytes are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtOnce {
-    /// On the fast unit; at least 1.
-    pub fast: u16,
+    /// On the unit of each tier; at least 1.
+    pub tier: u16,
     /// On each home lane; at least 1.
     pub home: u16,
 }
 
 impl AtOnce {
     /// Everything that is ready.
-    pub const ALL: Self = Self { fast: u16::MAX, home: u16::MAX };
+    pub const ALL: Self = Self { tier: u16::MAX, home: u16::MAX };
 }
 
 impl Default for AtOnce {
     fn default() -> Self {
-        Self { fast: 1, home: 1 }
+        Self { tier: 1, home: 1 }
     }
 }
 
-/// A buffer of the fast tier that holds one expert.
+/// A buffer of a tier that holds one expert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// A slot of the cache.
@@ -124,8 +124,9 @@ pub enum Purpose {
 /// What the driver is to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Bring (a part of) an expert to a place in the fast tier.
+    /// Bring (a part of) an expert from a tier's parent to a place in the tier.
     Load {
+        tier: u16,
         key: ExpertKey,
         /// The part of it.
         share: Share,
@@ -142,11 +143,12 @@ pub enum Action {
         place: Option<Place>,
         /// Tokens routed to it.
         tokens: u32,
-        /// Tokens of the pass when the lane has to pay its entry for this layer first.
+        /// Tokens of the pass when the unit has to pay its entry for this layer first.
         enters: Option<u32>,
     },
-    /// Two buffers of the fast tier change roles; no bytes move.
+    /// Two buffers of a tier change roles; no bytes move.
     Exchange {
+        tier: u16,
         /// Expert whose buffer becomes a cache slot.
         key: ExpertKey,
         /// Its staging buffer so far, free afterwards.
@@ -155,6 +157,7 @@ pub enum Action {
     },
     /// The expert's bytes at this place are no longer needed.
     Release {
+        tier: u16,
         key: ExpertKey,
         /// Where it was.
         place: Place,
@@ -185,7 +188,7 @@ pub struct LoadLost {
 pub struct Counts {
     /// Routed experts over all layers.
     pub lookups: u64,
-    /// Of them in a cache slot when routed.
+    /// Of them in a cache slot of a tier when routed.
     pub hits: u64,
     /// Of them in a staging buffer when routed, thanks to a guess.
     pub guessed_hits: u64,
@@ -197,6 +200,6 @@ pub struct Counts {
     pub failed_loads: u64,
     /// Experts or parts computed at home.
     pub home_computes: u64,
-    /// Experts or parts computed on the fast unit.
-    pub fast_computes: u64,
+    /// Experts or parts computed by the units of tiers.
+    pub tier_computes: u64,
 }

@@ -1,7 +1,7 @@
-//! The current layer: its items, the queues of its lanes, and what is left to compute.
-//! Knows nothing of slots, time or the link's state.
+//! The current layer: its items, the queues of its units and links, and what is left to compute.
+//! Knows nothing of slots, time or the links' state.
 //!
-//! The part of an item for the fast unit goes `Loading → Ready → Running → Done`, the part for
+//! The part of an item for a tier's unit goes `Loading → Ready → Running → Done`, the part for
 //! its home lane `Ready → Running → Done`; an item has one part or, when split, both.
 
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use motley_trace::ExpertKey;
 
 use super::AtOnce;
-use crate::work::{LayerPlan, LayerWork, Share, Unit};
+use crate::work::{LayerPlan, LayerWork, Presence, Share, Unit};
 
 /// A computation the driver can start.
 #[derive(Debug, Clone, Copy)]
@@ -26,18 +26,30 @@ pub(super) struct Start {
 struct Item {
     expert: u16,
     tokens: u32,
-    fast_share: Share,
+    /// Whose unit computes `tier_share` of it.
+    tier: u16,
+    tier_share: Share,
     home_share: Share,
-    /// Order on the fast unit, low first.
+    /// Order on that unit, low first.
     priority: u16,
     loading: bool,
 }
 
+/// A home lane.
 #[derive(Debug, Default)]
 struct Lane {
     queue: VecDeque<u16>,
     running: u16,
     entered: bool,
+}
+
+/// A tier's unit and link.
+#[derive(Debug, Default)]
+struct Tier {
+    ready: BinaryHeap<Reverse<(u16, u16)>>,
+    running: u16,
+    entered: bool,
+    loads: VecDeque<u16>,
 }
 
 /// The layer being run. Buffers live from layer to layer.
@@ -48,28 +60,24 @@ pub(super) struct Layer {
     items: Vec<Item>,
     /// Item of each expert, [`ABSENT`] when not routed.
     item_of: Vec<u16>,
-    ready: BinaryHeap<Reverse<(u16, u16)>>,
-    fast_running: u16,
     at_once: AtOnce,
+    tiers: Vec<Tier>,
     lanes: Vec<Lane>,
-    loads: VecDeque<u16>,
     parts_left: usize,
 }
 
 const ABSENT: u16 = u16::MAX;
 
 impl Layer {
-    pub(super) fn new(experts: u16, lanes: u16) -> Self {
+    pub(super) fn new(experts: u16, tiers: usize, lanes: u16) -> Self {
         Self {
             number: 0,
             pass_tokens: 0,
             items: Vec::new(),
             item_of: vec![ABSENT; usize::from(experts)],
-            ready: BinaryHeap::new(),
-            fast_running: 0,
             at_once: AtOnce::default(),
+            tiers: (0..tiers).map(|_| Tier::default()).collect(),
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
-            loads: VecDeque::new(),
             parts_left: 0,
         }
     }
@@ -89,18 +97,18 @@ impl Layer {
             self.items.push(Item {
                 expert: item.expert,
                 tokens: item.tokens,
-                fast_share: Share::NONE,
+                tier: 0,
+                tier_share: Share::NONE,
                 home_share: Share::NONE,
                 priority: 0,
                 loading: false,
             });
         }
         self.assign(plan);
-        self.loads.extend(&plan.load);
-        for &i in &plan.load {
-            self.items[usize::from(i)].loading = true;
+        for (tier, planned) in self.tiers.iter_mut().zip(&plan.tiers) {
+            tier.loads.extend(&planned.load);
         }
-        self.queue_fast(work, plan);
+        self.queue_tiers(work, plan);
         self.queue_home(work, plan);
     }
 
@@ -116,39 +124,61 @@ impl Layer {
         self.parts_left == 0
     }
 
-    /// The next demanded expert without a transfer.
-    pub(super) fn next_load(&self) -> Option<ExpertKey> {
-        self.loads.front().map(|&i| self.key(i))
+    /// The next demanded expert that a tier's link can take.
+    pub(super) fn next_load(
+        &self,
+        tier: u16,
+        can_load: impl Fn(ExpertKey) -> bool,
+    ) -> Option<ExpertKey> {
+        let loads = self.tiers[usize::from(tier)].loads.iter();
+        loads.map(|&i| self.key(i)).find(|&key| can_load(key))
     }
 
-    pub(super) fn load_started(&mut self) {
-        self.loads.pop_front();
+    /// Whether anything demanded waits for a tier's link.
+    pub(super) fn wants_link(&self, tier: u16) -> bool {
+        !self.tiers[usize::from(tier)].loads.is_empty()
     }
 
+    pub(super) fn load_started(&mut self, tier: u16, key: ExpertKey) {
+        let Some(i) = self.item(key) else { return };
+        self.tiers[usize::from(tier)].loads.retain(|&other| usize::from(other) != i);
+    }
+
+    /// The part of it that comes over the link of `tier`.
     pub(super) fn share_of(&self, key: ExpertKey) -> Share {
-        self.item(key).map_or(Share::WHOLE, |i| self.items[i].fast_share)
+        self.item(key).map_or(Share::WHOLE, |i| self.items[i].tier_share)
     }
 
-    /// Whether an item of this layer waits for these bytes.
-    pub(super) fn waits_for(&self, key: ExpertKey) -> bool {
-        self.item(key).is_some_and(|i| self.items[i].loading)
+    /// The tier at which an item of this layer waits for its bytes.
+    pub(super) fn waits_in(&self, key: ExpertKey) -> Option<u16> {
+        let item = self.items[self.item(key)?];
+        item.loading.then_some(item.tier)
     }
 
     pub(super) fn make_ready(&mut self, key: ExpertKey) {
         let Some(i) = self.item(key) else { return };
+        let Item { tier, priority, .. } = self.items[i];
         self.items[i].loading = false;
-        self.ready.push(Reverse((self.items[i].priority, i as u16)));
+        self.tiers[usize::from(tier)].ready.push(Reverse((priority, i as u16)));
     }
 
     /// Bytes that did not come are asked for again, first of all.
-    pub(super) fn load_again(&mut self, key: ExpertKey) {
+    pub(super) fn load_again(&mut self, tier: u16, key: ExpertKey) {
         if let Some(i) = self.item(key) {
-            self.loads.push_front(i as u16);
+            self.tiers[usize::from(tier)].loads.push_front(i as u16);
+        }
+    }
+
+    /// Bytes that did not come to their tier are computed in `tier`, where they are.
+    pub(super) fn send_to(&mut self, key: ExpertKey, tier: u16) {
+        if let Some(i) = self.item(key) {
+            self.items[i].tier = tier;
+            self.make_ready(key);
         }
     }
 
     /// Bytes that did not come are not needed at home. The whole item goes there, unless its
-    /// home part has started: then the fast part follows as a second computation.
+    /// home part has started: then the other part follows as a second computation.
     pub(super) fn send_home(&mut self, key: ExpertKey, lane: u16) {
         let Some(i) = self.item(key) else { return };
         let item = &mut self.items[i];
@@ -159,19 +189,23 @@ impl Layer {
             item.home_share = Share::WHOLE;
             self.parts_left -= 1;
         } else {
-            item.home_share = item.fast_share;
+            item.home_share = item.tier_share;
             lane.queue.push_back(i as u16);
         }
-        item.fast_share = Share::NONE;
+        item.tier_share = Share::NONE;
     }
 
     /// A computation for a unit that has none.
     pub(super) fn next_compute(&mut self) -> Option<Start> {
-        if self.fast_running < self.at_once.fast
-            && let Some(Reverse((_, i))) = self.ready.pop()
-        {
-            self.fast_running += 1;
-            return Some(self.start(i, Unit::Fast, None));
+        for number in (0..self.tiers.len()).rev() {
+            let tier = &mut self.tiers[number];
+            if tier.running < self.at_once.tier
+                && let Some(Reverse((_, i))) = tier.ready.pop()
+            {
+                let enters = (!tier.entered).then_some(self.pass_tokens);
+                (tier.running, tier.entered) = (tier.running + 1, true);
+                return Some(self.start(i, Unit::Tier(number as u16), enters));
+            }
         }
         for number in 0..self.lanes.len() {
             let lane = &mut self.lanes[number];
@@ -191,7 +225,7 @@ impl Layer {
     /// When nothing runs on `unit`: a driver's error.
     pub(super) fn on_computed(&mut self, key: ExpertKey, unit: Unit) {
         let running = match unit {
-            Unit::Fast => &mut self.fast_running,
+            Unit::Tier(tier) => &mut self.tiers[usize::from(tier)].running,
             Unit::Home(lane) => &mut self.lanes[usize::from(lane)].running,
         };
         assert!(*running > 0 && key.layer == self.number, "{key} was not running on {unit:?}");
@@ -204,7 +238,8 @@ impl Layer {
     /// # Panics
     /// When a unit is still running.
     pub(super) fn abandon(&mut self) {
-        let running = self.fast_running > 0 || self.lanes.iter().any(|lane| lane.running > 0);
+        let tiers = self.tiers.iter().map(|tier| tier.running);
+        let running = tiers.chain(self.lanes.iter().map(|lane| lane.running)).any(|n| n > 0);
         assert!(!running, "layer {} is still being computed", self.number);
         self.forget();
         self.parts_left = 0;
@@ -212,7 +247,10 @@ impl Layer {
 
     fn start(&self, i: u16, unit: Unit, enters: Option<u32>) -> Start {
         let item = self.items[usize::from(i)];
-        let share = if unit == Unit::Fast { item.fast_share } else { item.home_share };
+        let share = match unit {
+            Unit::Tier(_) => item.tier_share,
+            Unit::Home(_) => item.home_share,
+        };
         Start { key: self.key(i), unit, share, tokens: item.tokens, enters }
     }
 
@@ -220,8 +258,11 @@ impl Layer {
         for item in self.items.drain(..) {
             self.item_of[usize::from(item.expert)] = ABSENT;
         }
-        self.ready.clear();
-        self.loads.clear();
+        for tier in &mut self.tiers {
+            tier.ready.clear();
+            tier.loads.clear();
+            tier.entered = false;
+        }
         for lane in &mut self.lanes {
             lane.queue.clear();
             lane.entered = false;
@@ -229,30 +270,35 @@ impl Layer {
     }
 
     fn assign(&mut self, plan: &LayerPlan) {
-        for &i in &plan.fast {
-            let share = plan.fast_share(i);
-            assert_eq!(self.items[usize::from(i)].fast_share, Share::NONE, "planned twice");
-            self.items[usize::from(i)].fast_share = share;
+        self.parts_left = plan.home.len();
+        for (number, tier) in plan.tiers.iter().enumerate() {
+            self.parts_left += tier.compute.len();
+            for &i in &tier.compute {
+                let item = &mut self.items[usize::from(i)];
+                assert_eq!(item.tier_share, Share::NONE, "planned twice");
+                (item.tier, item.tier_share) = (number as u16, plan.tier_share(i));
+            }
         }
         for &i in &plan.home {
             let item = &mut self.items[usize::from(i)];
             assert_eq!(item.home_share, Share::NONE, "planned twice");
-            item.home_share = item.fast_share.rest();
+            item.home_share = item.tier_share.rest();
         }
-        let whole = |item: &Item| item.fast_share.rest() == item.home_share;
+        let whole = |item: &Item| item.tier_share.rest() == item.home_share;
         assert!(self.items.iter().all(whole), "an item is not planned as a whole");
-        self.parts_left = plan.fast.len() + plan.home.len();
     }
 
-    fn queue_fast(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) {
-        for (priority, &i) in plan.fast.iter().enumerate() {
-            self.items[usize::from(i)].priority = priority as u16;
-            let item = &work.items[usize::from(i)];
-            let here = item.presence == crate::work::Presence::Resident;
-            if here {
-                self.ready.push(Reverse((priority as u16, i)));
-            } else {
-                self.items[usize::from(i)].loading = true;
+    fn queue_tiers(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) {
+        for (number, tier) in plan.tiers.iter().enumerate() {
+            for (priority, &i) in tier.compute.iter().enumerate() {
+                let item = &mut self.items[usize::from(i)];
+                item.priority = priority as u16;
+                match work.items[usize::from(i)].at.in_tier(number as u16) {
+                    Presence::Resident => {
+                        self.tiers[number].ready.push(Reverse((priority as u16, i)));
+                    }
+                    _ => item.loading = true,
+                }
             }
         }
     }

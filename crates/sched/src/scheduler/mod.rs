@@ -3,20 +3,23 @@
 //! It holds no clock, thread, file or byte. The simulator and the engine drive the same one:
 //!
 //! ```text
-//!   on_routed(now, routing) ─┐                      ┌─▶ Load     start a transfer
-//!   on_loaded(now, key, ok) ─┼─▶ Scheduler ──poll──▶┼─▶ Compute  start a computation
-//!   on_computed(now, key, u) ┘     _action(now)     ├─▶ Release  bytes are no longer needed
-//!                                                   └─▶ Exchange two buffers change roles
+//!   on_routed(now, routing) ──┐                      ┌─▶ Load     start a transfer
+//!   on_loaded(now, t, key, ok)┼─▶ Scheduler ──poll──▶┼─▶ Compute  start a computation
+//!   on_computed(now, key, u) ─┘     _action(now)     ├─▶ Release  bytes are no longer needed
+//!                                                    └─▶ Exchange two buffers change roles
 //! ```
 //!
 //! After every event the driver polls until there is no action. A unit has one computation at a
-//! time unless set otherwise ([`AtOnce`]); the link has at most [`SchedulerLimits::loads_in_flight`]. A layer is finished when
+//! time unless set otherwise ([`AtOnce`]); a link has at most
+//! [`SchedulerLimits::loads_in_flight`]. An expert is on one link at a time; what is copied onwards
+//! from a tier is held there until the copy is done. A layer is finished when
 //! [`Scheduler::layer_is_done`]; until the next `on_routed` only prefetches are handed out.
 //!
 //! Modules in reading order:
 //! - [`action`]: limits, what goes in and what comes out.
-//! - `layer`: the items of the current layer and the queues of its lanes.
-//! - [`places`]: cache slots and staging, leases on them, what is under way.
+//! - `layer`: the items of the current layer and the queues of its units and links.
+//! - [`places`]: cache slots and staging of a tier, leases on them, what is under way.
+//! - `tier`: places, idle time and guesses of one tier.
 //! - [`idle`]: measured idle link time as a budget for prefetches (M4).
 //! - [`pace`]: when the coming layers will be routed.
 
@@ -26,26 +29,35 @@ use motley_trace::{ExpertGrid, ExpertKey};
 use crate::cache::{ExpertCache, SlotId};
 use crate::prefetch::{Candidate, Prediction, PrefetchView, Prefetcher};
 use crate::strategy::Strategy;
-use crate::work::{Costs, LayerPlan, LayerWork, Phase, Presence, Share, Unit, WorkItem};
+use crate::work::{
+    Costs, LayerPlan, LayerWork, MAX_TIERS, Phase, Presence, Share, Unit, Whereabouts, WorkItem,
+};
 
 pub mod action;
 pub mod idle;
 mod layer;
 pub mod pace;
 pub mod places;
+mod tier;
 
 pub use action::{Action, AtOnce, Counts, LoadLost, Place, Purpose, Routing, SchedulerLimits};
-use idle::IdleLink;
 use layer::Layer;
 use pace::Pace;
-use places::{Arrival, Places};
+use places::Arrival;
+use tier::TierState;
 
 /// What a scheduler is made of.
 pub struct SchedulerParts {
     pub costs: Costs,
+    /// One for each tier of the costs.
+    pub tiers: Vec<TierParts>,
+    pub strategy: Box<dyn Strategy>,
+}
+
+/// What a tier is made of.
+pub struct TierParts {
     /// Slots, leases and the replacement policy.
     pub cache: ExpertCache,
-    pub strategy: Box<dyn Strategy>,
     /// What to fetch early.
     pub prefetcher: Box<dyn Prefetcher>,
     pub limits: SchedulerLimits,
@@ -56,7 +68,6 @@ pub struct SchedulerParts {
 struct Outlook {
     phase: Phase,
     predictions: Vec<Prediction>,
-    is_new: bool,
 }
 
 impl Outlook {
@@ -67,7 +78,6 @@ impl Outlook {
             kept.layer = new.layer;
             kept.loads.clone_from(&new.loads);
         }
-        self.is_new = true;
     }
 }
 
@@ -75,17 +85,14 @@ impl Outlook {
 pub struct Scheduler {
     costs: Costs,
     strategy: Box<dyn Strategy>,
-    prefetcher: Box<dyn Prefetcher>,
-    limits: SchedulerLimits,
     grid: ExpertGrid,
-    places: Places,
+    tiers: Vec<TierState>,
     layer: Layer,
-    idle: IdleLink,
     pace: Pace,
-    guesses: Vec<Candidate>,
-    /// What the guesses will be made from, once the link has time for one.
+    /// What the guesses will be made from, once a link has time for one.
     outlook: Outlook,
     items: Vec<WorkItem>,
+    links_free_in: Vec<Nanos>,
     plan: LayerPlan,
     counts: Counts,
 }
@@ -94,26 +101,32 @@ impl Scheduler {
     /// A scheduler before its first layer.
     ///
     /// # Panics
-    /// When the limits leave no staging buffer for demand or no transfer at all.
+    /// When the limits leave no staging buffer for demand or no transfer at all, or the tiers are
+    /// not those of the costs.
     pub fn new(parts: SchedulerParts) -> Self {
-        let SchedulerParts { costs, cache, strategy, prefetcher, limits } = parts;
-        assert!(limits.staging_slots > limits.prefetch_slots, "no staging buffer for demand");
-        assert!(limits.loads_in_flight > 0 && limits.load_attempts > 0, "no transfers");
-        let grid = cache.grid();
+        let SchedulerParts { costs, tiers, strategy } = parts;
+        assert!(!tiers.is_empty() && tiers.len() <= MAX_TIERS, "{} tiers", tiers.len());
+        assert_eq!(tiers.len(), costs.tiers.len(), "tiers and their costs");
+        let is_before = |(tier, cost): (usize, &crate::work::Tier)| {
+            cost.parent.is_none_or(|parent| usize::from(parent) < tier)
+        };
+        assert!(costs.tiers.iter().enumerate().all(is_before), "a tier before its parent");
+        let grid = tiers[0].cache.grid();
+        let states = tiers
+            .into_iter()
+            .zip(0..)
+            .map(|(parts, tier)| TierState::new(tier, parts, costs.load_time(tier, Share::WHOLE)));
         Self {
-            places: Places::new(cache, limits),
-            layer: Layer::new(grid.experts, costs.lanes()),
-            idle: IdleLink::new(costs.load_time(Share::WHOLE)),
+            tiers: states.collect(),
+            layer: Layer::new(grid.experts, costs.tiers.len(), costs.lanes()),
             pace: Pace::new(grid.layers),
+            links_free_in: Vec::new(),
+            plan: LayerPlan::of(costs.tiers.len()),
             costs,
             strategy,
-            prefetcher,
-            limits,
             grid,
-            guesses: Vec::new(),
             outlook: Outlook::default(),
             items: Vec::new(),
-            plan: LayerPlan::default(),
             counts: Counts::default(),
         }
     }
@@ -124,7 +137,7 @@ impl Scheduler {
     /// When a unit could have none.
     #[must_use]
     pub fn computing(mut self, at_once: AtOnce) -> Self {
-        assert!(at_once.fast > 0 && at_once.home > 0, "a unit that computes nothing");
+        assert!(at_once.tier > 0 && at_once.home > 0, "a unit that computes nothing");
         self.layer.set_at_once(at_once);
         self
     }
@@ -134,17 +147,18 @@ impl Scheduler {
         self.costs.lanes()
     }
 
-    /// Gives slots to experts before the first layer; the driver loads them at leisure.
+    /// Gives slots of a tier to experts before the first layer; the driver loads them at leisure.
     /// Experts beyond the capacity are left out.
-    pub fn preload(&mut self, keys: &[ExpertKey]) -> Vec<(ExpertKey, SlotId)> {
-        keys.iter().filter_map(|&key| Some((key, self.places.preload(key)?))).collect()
+    pub fn preload(&mut self, tier: u16, keys: &[ExpertKey]) -> Vec<(ExpertKey, SlotId)> {
+        let places = &mut self.tiers[usize::from(tier)].places;
+        keys.iter().filter_map(|&key| Some((key, places.preload(key)?))).collect()
     }
 
-    /// Uses `slots` of the cache's slots from now on, between layers (M3). The experts that
+    /// Uses `slots` of a tier's cache slots from now on, between layers (M3). The experts that
     /// leave: the driver releases their bytes. Those on their way stay, and count until the
     /// next call.
-    pub fn set_cache_slots(&mut self, slots: u32) -> Vec<(ExpertKey, SlotId)> {
-        self.places.cache.set_usable(slots)
+    pub fn set_cache_slots(&mut self, tier: u16, slots: u32) -> Vec<(ExpertKey, SlotId)> {
+        self.tiers[usize::from(tier)].places.cache.set_usable(slots)
     }
 
     /// A layer has been routed. The previous one must be done.
@@ -154,7 +168,11 @@ impl Scheduler {
     pub fn on_routed(&mut self, now: Nanos, routing: &Routing<'_>) {
         assert!(self.layer.is_done(), "layer {} is not done", self.layer.number());
         self.pace.on_routed(now, routing.routed.layer, routing.phase);
-        self.places.cache.on_visit(&routing.routed);
+        self.links_free_in.clear();
+        for tier in &mut self.tiers {
+            tier.places.cache.on_visit(&routing.routed);
+            self.links_free_in.push(tier.places.link_free_at().since(now));
+        }
         self.look_up(now, routing);
         let work = LayerWork {
             layer: routing.routed.layer,
@@ -162,36 +180,54 @@ impl Scheduler {
             tokens: routing.routed.tokens,
             items: &self.items,
             costs: &self.costs,
-            link_free_in: self.places.link_free_at().since(now),
+            links_free_in: &self.links_free_in,
         };
-        self.plan.clear();
+        self.plan.clear(self.tiers.len());
         self.strategy.plan(&work, &mut self.plan);
-        self.prefetcher.on_routed(&work);
+        self.tiers.iter_mut().for_each(|tier| tier.prefetcher.on_routed(&work));
         self.layer.begin(&work, &self.plan);
-        self.lease_residents(routing.routed.layer);
-        self.idle.observe(now, self.is_link_demanded());
-        self.guesses.clear();
+        self.hold_residents(routing.routed.layer);
+        for tier in 0..self.tiers.len() {
+            self.observe_link(tier, now);
+            self.tiers[tier].forget_guesses(true);
+        }
         self.outlook.take(routing);
     }
 
-    /// A transfer has ended.
-    pub fn on_loaded(&mut self, now: Nanos, key: ExpertKey, ok: bool) -> Result<(), LoadLost> {
-        self.idle.observe(now, self.is_link_demanded());
-        let arrival = self.places.on_loaded(key, ok);
+    /// A transfer to a tier has ended.
+    pub fn on_loaded(
+        &mut self,
+        now: Nanos,
+        tier: u16,
+        key: ExpertKey,
+        ok: bool,
+    ) -> Result<(), LoadLost> {
+        self.observe_link(usize::from(tier), now);
+        let arrival = self.tiers[usize::from(tier)].places.on_loaded(key, ok);
         self.counts.failed_loads += u64::from(!ok);
-        if !self.layer.waits_for(key) {
-            return Ok(());
-        }
-        match arrival {
-            Arrival::Here => self.layer.make_ready(key),
-            Arrival::Useless => {}
-            Arrival::Failed { .. } if self.costs.lanes() > 0 => {
+        let parent = self.costs.parent(tier);
+        let waits = self.layer.waits_in(key);
+        match (arrival, waits) {
+            (Arrival::Failed { .. }, Some(own)) if own == tier && parent.is_some() => {
+                // It is where it was, and held there.
+                self.layer.send_to(key, parent.unwrap_or_default());
+                return Ok(());
+            }
+            (Arrival::Here, Some(own)) if own == tier => self.layer.make_ready(key),
+            (Arrival::Failed { .. }, Some(_)) if self.costs.lanes() > 0 => {
                 self.layer.send_home(key, self.costs.lane_of(key.expert));
             }
-            Arrival::Failed { attempts } if attempts < self.limits.load_attempts => {
-                self.layer.load_again(key);
+            (Arrival::Failed { attempts }, Some(own)) if self.passes(key, tier, own) => {
+                if attempts >= self.tiers[usize::from(tier)].limits.load_attempts {
+                    return Err(LoadLost { key, attempts });
+                }
+                self.layer.load_again(tier, key);
+                return Ok(());
             }
-            Arrival::Failed { attempts } => return Err(LoadLost { key, attempts }),
+            _ => {}
+        }
+        if let Some(parent) = parent {
+            self.after_copy(tier, parent, key, arrival == Arrival::Here);
         }
         Ok(())
     }
@@ -199,42 +235,47 @@ impl Scheduler {
     /// A computation has ended.
     pub fn on_computed(&mut self, _now: Nanos, key: ExpertKey, unit: Unit) {
         self.layer.on_computed(key, unit);
-        if unit == Unit::Fast {
-            self.places.after_use(key, self.strategy.keeps_loaded());
+        if let Unit::Tier(tier) = unit {
+            let keeps = self.strategy.keeps_loaded();
+            self.tiers[usize::from(tier)].places.after_use(key, keeps);
         }
         if self.layer.is_done() {
-            self.places.drop_unused(self.layer.number());
+            let layer = self.layer.number();
+            self.tiers.iter_mut().for_each(|tier| tier.places.drop_unused(layer));
         }
     }
 
     /// Gives the current layer up: a request was cancelled, or an expert was lost. Nothing more of
-    /// it is handed out; what is still on the link arrives as a guess would. The driver first
+    /// it is handed out; what is still on a link arrives as a guess would. The driver first
     /// waits for running computations.
     ///
     /// # Panics
     /// When a computation is still running.
     pub fn abandon_layer(&mut self) {
         self.layer.abandon();
-        self.places.abandon();
-        self.guesses.clear();
-        self.outlook.is_new = false;
+        for tier in 0..self.tiers.len() {
+            let (before, rest) = self.tiers.split_at_mut(tier + 1);
+            let costs = &self.costs;
+            let is_source = |key| {
+                let mut children = rest.iter().zip(tier + 1..);
+                children.any(|(child, number)| {
+                    costs.tiers[number].parent == Some(tier as u16) && child.places.is_coming(key)
+                })
+            };
+            before[tier].places.abandon(is_source);
+            before[tier].forget_guesses(false);
+        }
     }
 
     /// The next thing to do, if there is one now.
     pub fn poll_action(&mut self, now: Nanos) -> Option<Action> {
-        if let Some(action) = self.places.poll() {
+        if let Some(action) = self.tiers.iter_mut().find_map(|tier| tier.places.poll()) {
             return Some(action);
         }
         if let Some(action) = self.poll_compute() {
             return Some(action);
         }
-        if self.places.in_flight() >= usize::from(self.limits.loads_in_flight) {
-            return None;
-        }
-        match self.layer.next_load() {
-            Some(key) => self.poll_demand(now, key),
-            None => self.poll_guess(now),
-        }
+        (0..self.tiers.len()).find_map(|tier| self.poll_link(now, tier))
     }
 
     /// Whether every routed expert of the current layer has been computed.
@@ -247,9 +288,9 @@ impl Scheduler {
         self.counts
     }
 
-    /// The cache, for reports.
-    pub fn cache(&self) -> &ExpertCache {
-        &self.places.cache
+    /// The cache of a tier, for reports.
+    pub fn cache(&self, tier: u16) -> &ExpertCache {
+        &self.tiers[usize::from(tier)].places.cache
     }
 
     /// The plan of the current layer, for `explain` and tests.
@@ -266,61 +307,102 @@ impl Scheduler {
         self.items.clear();
         for (index, &expert) in routing.routed.experts.iter().enumerate() {
             let key = ExpertKey::new(routing.routed.layer, expert);
-            let presence = self.places.presence(key, now);
+            let at = self.whereabouts(key, now);
             self.counts.lookups += 1;
-            if presence == Presence::Resident {
-                let cached = self.places.cache.contains(key);
+            let is_in = |tier: &u16| at.in_tier(*tier) == Presence::Resident;
+            if let Some(tier) = (0..self.tiers.len() as u16).find(is_in) {
+                let cached = self.tiers[usize::from(tier)].places.cache.contains(key);
                 self.counts.hits += u64::from(cached);
                 self.counts.guessed_hits += u64::from(!cached);
             }
-            self.items.push(WorkItem {
-                expert,
-                tokens: routing.routed.load(index).max(1),
-                presence,
-            });
+            let tokens = routing.routed.load(index).max(1);
+            self.items.push(WorkItem { expert, tokens, at });
         }
     }
 
-    /// Holds what this layer will use on the fast unit, so that its own loads do not evict it.
-    fn lease_residents(&mut self, layer: u16) {
-        for &i in &self.plan.fast {
-            let item = self.items[usize::from(i)];
-            if item.is_near() {
-                self.places.hold(ExpertKey::new(layer, item.expert));
+    fn whereabouts(&self, key: ExpertKey, now: Nanos) -> Whereabouts {
+        let mut at = Whereabouts::default();
+        for (tier, state) in (0..).zip(&self.tiers) {
+            at = match state.places.presence(key, now) {
+                Presence::Resident => at.and_in(tier),
+                Presence::Arriving(here) => at.and_coming(tier, here),
+                Presence::Absent => at,
+            };
+        }
+        at
+    }
+
+    /// Holds what this layer will use where it is, so that its own loads do not evict it.
+    fn hold_residents(&mut self, layer: u16) {
+        for (number, plan) in (0..).zip(&self.plan.tiers) {
+            let key = |item: WorkItem| ExpertKey::new(layer, item.expert);
+            for item in plan.compute.iter().map(|&i| self.items[usize::from(i)]) {
+                if item.at.is_near(number) {
+                    self.tiers[usize::from(number)].places.hold(key(item));
+                }
+            }
+            let Some(parent) = self.costs.parent(number) else { continue };
+            for item in plan.load.iter().map(|&i| self.items[usize::from(i)]) {
+                if item.at.is_near(parent) {
+                    self.tiers[usize::from(parent)].places.hold(key(item));
+                }
             }
         }
     }
 
-    /// Asks the prefetcher, once per layer and only when a guess could start.
-    fn make_guesses(&mut self, now: Nanos) {
-        let places = &self.places;
-        let took = self.costs.load_time(Share::WHOLE);
-        let view = PrefetchView {
-            layer: self.layer.number(),
-            layers: self.grid.layers,
-            phase: self.outlook.phase,
-            predictions: &self.outlook.predictions,
-            costs: &self.costs,
-            is_near: &|key| places.is_near(key),
-            late_by: &|layer| self.pace.late_by(now + took, layer),
-        };
-        self.prefetcher.candidates(&view, &mut self.guesses);
-        self.guesses.reverse();
-        self.outlook.is_new = false;
+    /// Whether what waits in `own` comes through `tier`.
+    fn passes(&self, key: ExpertKey, tier: u16, own: u16) -> bool {
+        let mut on_the_way = std::iter::successors(Some(own), |&at| self.costs.parent(at));
+        key.layer == self.layer.number() && on_the_way.any(|at| at == tier)
     }
 
-    fn is_link_demanded(&self) -> bool {
-        self.layer.next_load().is_some() || self.places.demand_in_flight()
+    /// A copy from `parent` to `tier` has ended: its source is free, and leaves where one copy is
+    /// enough.
+    fn after_copy(&mut self, tier: u16, parent: u16, key: ExpertKey, here: bool) {
+        let stays = here && self.tiers[usize::from(tier)].places.cache.contains(key);
+        let leaves = stays && self.costs.tiers[usize::from(tier)].exclusive;
+        let source = &mut self.tiers[usize::from(parent)].places;
+        source.after_use(key, !leaves && self.strategy.keeps_loaded());
+        if leaves {
+            source.leave(key);
+        }
+    }
+
+    fn observe_link(&mut self, tier: usize, now: Nanos) {
+        let demanded = self.is_link_demanded(tier);
+        self.tiers[tier].idle.observe(now, demanded);
+    }
+
+    fn is_link_demanded(&self, tier: usize) -> bool {
+        self.layer.wants_link(tier as u16) || self.tiers[tier].places.demand_in_flight()
+    }
+
+    /// Whether bytes of `key` can be copied to `tier` now: they are at its source and on no link.
+    fn can_load(&self, tier: u16, key: ExpertKey) -> bool {
+        let parent = self.costs.parent(tier);
+        parent.is_none_or(|parent| self.tiers[usize::from(parent)].places.is_here(key))
+            && !self.tiers.iter().any(|tier| tier.places.is_coming(key))
+    }
+
+    /// Whether `tier` need not fetch `key`: it, or one that is not on the way to it, has it or will.
+    fn is_near(&self, tier: u16, key: ExpertKey) -> bool {
+        let has = |other: u16| self.tiers[usize::from(other)].places.is_near(key);
+        let is_above = |other: u16| {
+            let mut above =
+                std::iter::successors(self.costs.parent(tier), |&at| self.costs.parent(at));
+            above.any(|at| at == other)
+        };
+        (0..self.tiers.len() as u16).any(|other| has(other) && !is_above(other))
     }
 
     fn poll_compute(&mut self) -> Option<Action> {
         let start = self.layer.next_compute()?;
         let place = match start.unit {
-            Unit::Fast => self.places.place_of(start.key),
+            Unit::Tier(tier) => self.tiers[usize::from(tier)].places.place_of(start.key),
             Unit::Home(_) => None,
         };
         match start.unit {
-            Unit::Fast => self.counts.fast_computes += 1,
+            Unit::Tier(_) => self.counts.tier_computes += 1,
             Unit::Home(_) => self.counts.home_computes += 1,
         }
         Some(Action::Compute {
@@ -333,48 +415,95 @@ impl Scheduler {
         })
     }
 
-    fn poll_demand(&mut self, now: Nanos, key: ExpertKey) -> Option<Action> {
-        let share = self.layer.share_of(key);
-        let keep = self.strategy.keeps_loaded() && share == Share::WHOLE;
-        let place = self.places.make_room(key, keep)?;
-        self.layer.load_started();
-        self.counts.demand_loads += 1;
-        let took = self.costs.load_time(share);
-        self.places.on_load_started(now + took, key, share, Purpose::Demand);
-        // An eviction is announced before the load that takes its slot.
-        let load = Action::Load { key, share, place, purpose: Purpose::Demand };
-        self.places.after_releases(load)
-    }
-
-    fn poll_guess(&mut self, now: Nanos) -> Option<Action> {
-        self.idle.observe(now, self.is_link_demanded());
-        let busy = self.places.in_flight() >= usize::from(self.limits.guesses_in_flight);
-        if busy || !self.idle.allows_guess() {
+    fn poll_link(&mut self, now: Nanos, tier: usize) -> Option<Action> {
+        let state = &self.tiers[tier];
+        if state.places.in_flight() >= usize::from(state.limits.loads_in_flight) {
             return None;
         }
-        if self.outlook.is_new {
-            self.make_guesses(now);
+        let number = tier as u16;
+        if !self.layer.wants_link(number) {
+            return self.poll_guess(now, tier);
         }
-        while let Some(candidate) = self.guesses.pop() {
+        let key = self.layer.next_load(number, |key| self.can_load(number, key))?;
+        self.poll_demand(now, tier, key)
+    }
+
+    fn poll_demand(&mut self, now: Nanos, tier: usize, key: ExpertKey) -> Option<Action> {
+        let number = tier as u16;
+        let own = self.layer.waits_in(key);
+        let share = if own == Some(number) { self.layer.share_of(key) } else { Share::WHOLE };
+        // What passes through to a tier that has it alone does not stay on the way.
+        let moves_on =
+            own.is_some_and(|own| own != number && self.costs.tiers[usize::from(own)].exclusive);
+        let keep = self.strategy.keeps_loaded() && share == Share::WHOLE && !moves_on;
+        let took = self.costs.load_time(number, share);
+        let places = &mut self.tiers[tier].places;
+        let place = places.make_room(key, keep)?;
+        self.layer.load_started(number, key);
+        self.counts.demand_loads += 1;
+        places.on_load_started(now + took, key, share, Purpose::Demand);
+        // An eviction is announced before the load that takes its slot.
+        let load = Action::Load { tier: number, key, share, place, purpose: Purpose::Demand };
+        places.after_releases(load)
+    }
+
+    fn poll_guess(&mut self, now: Nanos, tier: usize) -> Option<Action> {
+        self.observe_link(tier, now);
+        if !self.tiers[tier].may_guess() {
+            return None;
+        }
+        if self.tiers[tier].guesses_are_due {
+            self.make_guesses(now, tier);
+        }
+        let number = tier as u16;
+        while let Some(candidate) = self.tiers[tier].guesses.pop() {
             let key = candidate.key();
-            if self.places.is_near(key) {
+            let is_demanded = self.layer.waits_in(key).is_some();
+            if self.is_near(number, key) || is_demanded || !self.can_load(number, key) {
                 continue;
             }
+            let pace = &self.pace;
+            let places = &mut self.tiers[tier].places;
             let room = match candidate {
                 Candidate::Guess(key) => {
-                    self.places.make_room_for_guess(key, |layer| self.pace.layers_until(layer))
+                    places.make_room_for_guess(key, |layer| pace.layers_until(layer))
                 }
-                Candidate::Refill(key) => self.places.make_room_for_refill(key),
+                Candidate::Refill(key) => places.make_room_for_refill(key),
             };
             let Some(place) = room else { continue };
-            let took = self.costs.load_time(Share::WHOLE);
-            self.idle.on_guess();
+            let (share, purpose) = (Share::WHOLE, Purpose::Guess);
+            let took = self.costs.load_time(number, share);
+            places.on_load_started(now + took, key, share, purpose);
+            if let Some(parent) = self.costs.parent(number) {
+                self.tiers[usize::from(parent)].places.hold(key);
+            }
+            self.tiers[tier].idle.on_guess();
             self.counts.guessed_loads += 1;
-            self.places.on_load_started(now + took, key, Share::WHOLE, Purpose::Guess);
-            let purpose = Purpose::Guess;
-            let load = Action::Load { key, share: Share::WHOLE, place, purpose };
-            return self.places.after_releases(load);
+            let load = Action::Load { tier: number, key, share, place, purpose };
+            return self.tiers[tier].places.after_releases(load);
         }
         None
+    }
+
+    /// Asks a tier's prefetcher, once per layer and only when a guess could start.
+    fn make_guesses(&mut self, now: Nanos, tier: usize) {
+        let number = tier as u16;
+        let mut guesses = std::mem::take(&mut self.tiers[tier].guesses);
+        let mut prefetcher = self.tiers[tier].lend_prefetcher();
+        let took = self.costs.load_time(number, Share::WHOLE);
+        let view = PrefetchView {
+            tier: number,
+            layer: self.layer.number(),
+            layers: self.grid.layers,
+            phase: self.outlook.phase,
+            predictions: &self.outlook.predictions,
+            costs: &self.costs,
+            at: &|key| self.whereabouts(key, now),
+            is_near: &|key| self.is_near(number, key),
+            late_by: &|layer| self.pace.late_by(now + took, layer),
+        };
+        prefetcher.candidates(&view, &mut guesses);
+        guesses.reverse();
+        self.tiers[tier].take_back(prefetcher, guesses);
     }
 }

@@ -1,4 +1,4 @@
-//! Where experts are in the fast tier: cache slots, staging buffers, and what is on its way.
+//! Where experts are in one tier: cache slots, staging buffers, and what is on its way.
 //! Gives out leases and room; chooses neither who computes nor what to fetch.
 //!
 //! ```text
@@ -43,11 +43,14 @@ struct Staged {
     here: bool,
     guessed: bool,
     share: Share,
+    /// Computations and copies onwards that will read it.
+    holders: u16,
     /// A part of an expert under way for a layer that was given up: of no use to anyone.
     orphan: bool,
 }
 
 pub(super) struct Places {
+    tier: u16,
     pub(super) cache: ExpertCache,
     limits: SchedulerLimits,
     staging: Vec<Option<Staged>>,
@@ -60,8 +63,9 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(cache: ExpertCache, limits: SchedulerLimits) -> Self {
+    pub(super) fn new(tier: u16, cache: ExpertCache, limits: SchedulerLimits) -> Self {
         Self {
+            tier,
             cache,
             limits,
             staging: vec![None; usize::from(limits.staging_slots)],
@@ -108,6 +112,15 @@ impl Places {
         self.cache.contains(key) || staged.is_some_and(|staged| !staged.orphan)
     }
 
+    /// Whether its bytes are here, all of them.
+    pub(super) fn is_here(&self, key: ExpertKey) -> bool {
+        self.is_near(key) && !self.is_coming(key)
+    }
+
+    pub(super) fn is_coming(&self, key: ExpertKey) -> bool {
+        self.flights.iter().any(|flight| flight.key == key)
+    }
+
     pub(super) fn presence(&self, key: ExpertKey, now: Nanos) -> Presence {
         if !self.is_near(key) {
             return Presence::Absent;
@@ -128,6 +141,7 @@ impl Places {
         if let Some(at) = self.staged(key) {
             if let Some(staged) = &mut self.staging[at] {
                 staged.guessed = false;
+                staged.holders += 1;
             }
         } else if let Some(lease) = self.cache.lease(key) {
             self.leases.push(lease);
@@ -137,7 +151,7 @@ impl Places {
     /// Room for a demanded expert: a slot if it may stay, else a staging buffer. None also while
     /// an orphaned part of it is under way, so that an expert is never on the link twice.
     pub(super) fn make_room(&mut self, key: ExpertKey, keep: bool) -> Option<Place> {
-        if self.flights.iter().any(|flight| flight.key == key) {
+        if self.is_coming(key) {
             return None;
         }
         if keep && let Some(place) = self.admit(key) {
@@ -150,7 +164,7 @@ impl Places {
         let admitted = self.cache.admit(key).ok()?;
         let place = Place::Cache(admitted.lease.slot());
         if let Some(evicted) = admitted.evicted {
-            self.outbox.push_back(Action::Release { key: evicted, place });
+            self.outbox.push_back(self.release_of(evicted, place));
         }
         self.leases.push(admitted.lease);
         Some(place)
@@ -169,7 +183,8 @@ impl Places {
         }
         let held = self.staging.iter().flatten().filter(|staged| staged.guessed).count();
         if held >= usize::from(self.limits.prefetch_slots) {
-            let waits = |at: &usize| self.staging[*at].filter(|s| s.guessed && s.here);
+            let waits =
+                |at: &usize| self.staging[*at].filter(|s| s.guessed && s.here && s.holders == 0);
             let away = |at: &usize| waits(at).map(|staged| layers_until(staged.key.layer));
             let furthest =
                 (0..self.staging.len()).filter(|at| waits(at).is_some()).max_by_key(away)?;
@@ -234,12 +249,19 @@ impl Places {
         Arrival::Here
     }
 
-    /// The fast unit is done with an expert: give back its lease; a staged one stays if it may.
+    /// The unit, or a copy onwards, is done with an expert: give back its lease; a staged one that
+    /// nobody else holds stays if it may.
     pub(super) fn after_use(&mut self, key: ExpertKey, keep: bool) {
         let Some(at) = self.staged(key) else {
             self.end_lease(key);
             return;
         };
+        if let Some(staged) = &mut self.staging[at] {
+            staged.holders = staged.holders.saturating_sub(1);
+            if staged.holders > 0 {
+                return;
+            }
+        }
         let whole = self.staging[at].is_some_and(|staged| staged.share == Share::WHOLE);
         self.staging[at] = None;
         if keep
@@ -250,11 +272,24 @@ impl Places {
             self.cache.release(admitted.lease);
             if let Some(evicted) = admitted.evicted {
                 let place = Place::Cache(slot);
-                self.outbox.push_back(Action::Release { key: evicted, place });
+                self.outbox.push_back(self.release_of(evicted, place));
             }
-            self.outbox.push_back(Action::Exchange { key, staging: at as u16, slot });
+            self.outbox.push_back(Action::Exchange {
+                tier: self.tier,
+                key,
+                staging: at as u16,
+                slot,
+            });
         } else {
-            self.outbox.push_back(Action::Release { key, place: Place::Staging(at as u16) });
+            self.outbox.push_back(self.release_of(key, Place::Staging(at as u16)));
+        }
+    }
+
+    /// An expert that is now elsewhere gives up its slot, unless somebody holds it.
+    pub(super) fn leave(&mut self, key: ExpertKey) {
+        let Some(slot) = self.cache.slot(key) else { return };
+        if self.cache.evict(key) {
+            self.outbox.push_back(self.release_of(key, Place::Cache(slot)));
         }
     }
 
@@ -264,6 +299,7 @@ impl Places {
         for at in 0..self.staging.len() {
             if let Some(staged) = self.staging[at]
                 && staged.here
+                && staged.holders == 0
                 && staged.key.layer == layer
             {
                 self.drop_staged(at, staged.key);
@@ -272,15 +308,18 @@ impl Places {
     }
 
     /// No layer waits any more: leases end, staged experts go, transfers under way become guesses.
-    pub(super) fn abandon(&mut self) {
+    /// What is being copied onwards is held until that is done.
+    pub(super) fn abandon(&mut self, is_source: impl Fn(ExpertKey) -> bool) {
         self.failures.clear();
         for flight in &mut self.flights {
             flight.purpose = Purpose::Guess;
         }
         let flights = &self.flights;
         let under_way = |key: ExpertKey| flights.iter().any(|flight| flight.key == key);
-        let (kept, ended): (Vec<Lease>, Vec<Lease>) =
-            self.leases.drain(..).partition(|lease| under_way(lease.key()));
+        let (kept, ended): (Vec<Lease>, Vec<Lease>) = self
+            .leases
+            .drain(..)
+            .partition(|lease| under_way(lease.key()) || is_source(lease.key()));
         self.leases = kept;
         // A guess in a slot that was also held for its layer has a second lease.
         self.leases.sort_by_key(Lease::key);
@@ -292,11 +331,16 @@ impl Places {
                 let key = staged.key;
                 staged.guessed |= !staged.here;
                 staged.orphan = !staged.here && staged.share != Share::WHOLE;
-                if staged.here && !staged.guessed {
+                staged.holders = u16::from(is_source(key));
+                if staged.here && !staged.guessed && staged.holders == 0 {
                     self.drop_staged(at, key);
                 }
             }
         }
+    }
+
+    fn release_of(&self, key: ExpertKey, place: Place) -> Action {
+        Action::Release { tier: self.tier, key, place }
     }
 
     /// Undoes a failed transfer: the room is given back.
@@ -309,7 +353,7 @@ impl Places {
             self.cache.evict(key);
         }
         if let Some(place) = place {
-            self.outbox.push_back(Action::Release { key, place });
+            self.outbox.push_back(self.release_of(key, place));
         }
         match self.failures.iter_mut().find(|(failed, _)| *failed == key) {
             Some((_, attempts)) => {
@@ -335,14 +379,21 @@ impl Places {
 
     fn stage(&mut self, key: ExpertKey, guessed: bool) -> Option<Place> {
         let at = self.staging.iter().position(Option::is_none)?;
-        self.staging[at] =
-            Some(Staged { key, here: false, guessed, share: Share::WHOLE, orphan: false });
+        self.staging[at] = Some(Staged {
+            key,
+            here: false,
+            guessed,
+            share: Share::WHOLE,
+            holders: u16::from(!guessed),
+            orphan: false,
+        });
         Some(Place::Staging(at as u16))
     }
 
     /// Demand may have the buffer of a guess that has arrived.
     fn take_from_guess(&mut self, key: ExpertKey) -> Option<Place> {
-        let idle = |staged: &Option<Staged>| staged.is_some_and(|s| s.guessed && s.here);
+        let idle =
+            |staged: &Option<Staged>| staged.is_some_and(|s| s.guessed && s.here && s.holders == 0);
         let at = self.staging.iter().position(idle)?;
         let guess = self.staging[at]?.key;
         self.drop_staged(at, guess);
@@ -351,7 +402,7 @@ impl Places {
 
     fn drop_staged(&mut self, at: usize, key: ExpertKey) {
         self.staging[at] = None;
-        self.outbox.push_back(Action::Release { key, place: Place::Staging(at as u16) });
+        self.outbox.push_back(self.release_of(key, Place::Staging(at as u16)));
     }
 
     fn staged(&self, key: ExpertKey) -> Option<usize> {

@@ -6,7 +6,7 @@
 
 use super::{Strategy, high_load_first};
 use crate::balance::Balance;
-use crate::work::{LayerPlan, LayerWork, Phase, Share};
+use crate::work::{LayerPlan, LayerWork, Phase, Share, Unit};
 
 /// Balances the link and the fast unit against the near-data units.
 #[derive(Debug)]
@@ -34,10 +34,10 @@ impl Balanced {
         // The entry is (N + 1) · T_a of the whole pass; the equations count single rows.
         let rows = f64::from(units + 1) * f64::from(work.tokens.max(1));
         Balance {
-            fast_us: costs.fast_time(mean, Share::WHOLE).as_us(),
+            fast_us: costs.tier_time(0, mean, Share::WHOLE).as_us(),
             near_us: costs.home_time(mean, Share::WHOLE).as_us(),
-            weights_us: costs.load_time(Share::WHOLE).as_us(),
-            activation_us: costs.entry_time(work.tokens).as_us() / rows,
+            weights_us: costs.load_time(0, Share::WHOLE).as_us(),
+            activation_us: costs.entry_time(Unit::Home(0), work.tokens).as_us() / rows,
             units,
             active: active as u16,
         }
@@ -51,8 +51,8 @@ impl Balanced {
             Phase::Prefill => equation.prefill(work.tokens),
         };
         let whole = (experts as usize).min(self.rest.len());
-        plan.load.extend_from_slice(&self.rest[..whole]);
-        plan.fast.extend_from_slice(&self.rest[..whole]);
+        plan.tiers[0].load.extend_from_slice(&self.rest[..whole]);
+        plan.tiers[0].compute.extend_from_slice(&self.rest[..whole]);
         plan.home.extend_from_slice(&self.rest[whole..]);
         let share = Share::nearest(experts.fract());
         if self.splits && whole < self.rest.len() && share != Share::NONE {
@@ -62,8 +62,8 @@ impl Balanced {
 
     /// Moves a part of one expert; the other part stays in `plan.home`.
     fn split(&self, item: u16, share: Share, plan: &mut LayerPlan) {
-        plan.load.push(item);
-        plan.fast.push(item);
+        plan.tiers[0].load.push(item);
+        plan.tiers[0].compute.push(item);
         if share == Share::WHOLE {
             plan.home.retain(|&other| other != item);
         } else {
@@ -87,9 +87,9 @@ impl Strategy for Balanced {
         high_load_first(work, &mut self.near);
         high_load_first(work, &mut self.rest);
         if work.costs.lanes() == 0 {
-            plan.fast.extend_from_slice(&self.near);
-            plan.load.extend_from_slice(&self.rest);
-            plan.fast.extend_from_slice(&self.rest);
+            plan.tiers[0].compute.extend_from_slice(&self.near);
+            plan.tiers[0].load.extend_from_slice(&self.rest);
+            plan.tiers[0].compute.extend_from_slice(&self.rest);
             return;
         }
         if self.near.is_empty() && self.moves_absent {
@@ -98,7 +98,7 @@ impl Strategy for Balanced {
         }
         let most = Self::equation(work).most_resident().round() as usize;
         let (stay, go_home) = self.near.split_at(self.near.len().min(most.max(1)));
-        plan.fast.extend_from_slice(stay);
+        plan.tiers[0].compute.extend_from_slice(stay);
         plan.home.extend_from_slice(go_home);
         plan.home.extend_from_slice(&self.rest);
     }
@@ -110,31 +110,31 @@ impl Strategy for Balanced {
 
 #[cfg(test)]
 mod tests {
-    use motley_cost::{ComputeCost, Nanos, TransferCost};
+    use motley_cost::{ComputeCost, TransferCost};
 
     use super::*;
-    use crate::work::{Costs, Homes, Layout, Presence, WorkItem};
+    use crate::work::{Costs, Homes, Layout, Whereabouts, WorkItem};
 
     fn costs() -> Costs {
-        Costs {
-            fast: ComputeCost::constant(10.0),
-            home: Some(Homes {
+        Costs::one_tier(
+            ComputeCost::constant(10.0),
+            TransferCost { latency_us: 0.0, per_byte_us: 150.0 / 4096.0 },
+            Some(Homes {
                 units: 4,
                 layout: Layout::Split,
                 unit: ComputeCost::constant(100.0),
                 entry_us: 10.0,
                 entry_per_token_us: 0.0,
             }),
-            link: TransferCost { latency_us: 0.0, per_byte_us: 150.0 / 4096.0 },
-            expert_bytes: 4096,
-        }
+            4096,
+        )
     }
 
     fn plan(resident: usize) -> LayerPlan {
-        let presence = |e| if e < resident { Presence::Resident } else { Presence::Absent };
-        let items: Vec<_> = (0..8)
-            .map(|e| WorkItem { expert: e as u16, tokens: 1, presence: presence(e) })
-            .collect();
+        let nowhere = Whereabouts::default();
+        let at = |e| if e < resident { nowhere.and_in(0) } else { nowhere };
+        let items: Vec<_> =
+            (0..8).map(|e| WorkItem { expert: e as u16, tokens: 1, at: at(e) }).collect();
         let costs = costs();
         let work = LayerWork {
             layer: 0,
@@ -142,9 +142,9 @@ mod tests {
             tokens: 1,
             items: &items,
             costs: &costs,
-            link_free_in: Nanos::ZERO,
+            links_free_in: &[],
         };
-        let mut plan = LayerPlan::default();
+        let mut plan = LayerPlan::of(1);
         Balanced::new(true, true).plan(&work, &mut plan);
         plan
     }
@@ -153,15 +153,15 @@ mod tests {
     fn nothing_resident_moves_one_expert_and_a_fifth() {
         // The case worked out by hand in `balance`: E_g = 212.5 / 177.5 = 1.197.
         let plan = plan(0);
-        assert_eq!((&plan.load[..], plan.home.len()), (&[0, 1][..], 7));
+        assert_eq!((&plan.tiers[0].load[..], plan.home.len()), (&[0, 1][..], 7));
         assert_eq!(plan.split, Some((1, Share::nearest(0.197))));
     }
 
     #[test]
     fn residents_beyond_the_balance_go_home() {
-        assert_eq!(plan(3).fast, [0, 1, 2]);
+        assert_eq!(plan(3).tiers[0].compute, [0, 1, 2]);
         let many = plan(8);
-        assert_eq!((many.fast.len(), many.home.len()), (6, 2), "E_max is 6");
-        assert!(many.load.is_empty());
+        assert_eq!((many.tiers[0].compute.len(), many.home.len()), (6, 2), "E_max is 6");
+        assert!(many.tiers[0].load.is_empty());
     }
 }

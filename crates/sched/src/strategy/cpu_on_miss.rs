@@ -21,8 +21,8 @@ impl Strategy for CpuOnMiss {
         self.moved.clear();
         for &i in &self.rest {
             let tokens = work.items[usize::from(i)].tokens;
-            let there = work.costs.load_time(Share::WHOLE);
-            let there = there + work.costs.fast_time(tokens, Share::WHOLE);
+            let there = work.costs.load_time(0, Share::WHOLE);
+            let there = there + work.costs.tier_time(0, tokens, Share::WHOLE);
             let home = work.costs.home_time(tokens, Share::WHOLE);
             if home <= there { plan.home.push(i) } else { self.moved.push(i) }
         }

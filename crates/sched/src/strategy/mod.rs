@@ -65,12 +65,12 @@ fn near_to_fast(work: &LayerWork<'_>, plan: &mut LayerPlan, rest: &mut Vec<u16>)
     rest.clear();
     for (i, item) in work.items.iter().enumerate() {
         match work.waits_at(item) {
-            Waits::Fast => plan.fast.push(i as u16),
+            Waits::Tier => plan.tiers[0].compute.push(i as u16),
             Waits::Home => plan.home.push(i as u16),
             Waits::Anywhere => rest.push(i as u16),
         }
     }
-    high_load_first(work, &mut plan.fast);
+    high_load_first(work, &mut plan.tiers[0].compute);
     high_load_first(work, rest);
 }
 
@@ -83,6 +83,6 @@ fn high_load_first(work: &LayerWork<'_>, items: &mut [u16]) {
 
 /// Loads `items` in order and computes them on the fast unit.
 fn load(plan: &mut LayerPlan, items: &[u16]) {
-    plan.load.extend_from_slice(items);
-    plan.fast.extend_from_slice(items);
+    plan.tiers[0].load.extend_from_slice(items);
+    plan.tiers[0].compute.extend_from_slice(items);
 }

@@ -35,7 +35,7 @@ impl Monde {
             .map(|time| time.as_us())
             .sum();
         let (one_near, one_load) =
-            (near / absent / lanes, work.costs.load_time(Share::WHOLE).as_us());
+            (near / absent / lanes, work.costs.load_time(0, Share::WHOLE).as_us());
         (self.alpha * absent * one_near / (one_near + one_load)) as usize
     }
 }

@@ -6,7 +6,7 @@ use motley_cost::Nanos;
 
 use super::Strategy;
 use crate::timeline::Timelines;
-use crate::work::{LayerPlan, LayerWork, Phase, Presence, Share, Waits};
+use crate::work::{LayerPlan, LayerWork, Phase, Presence, Share, Unit, Waits};
 
 /// Halvings in the search for a share: to one 256th.
 const HALVINGS: u32 = 8;
@@ -58,15 +58,15 @@ impl Strategy for PartsStrategy {
 impl PartsStrategy {
     /// The share of the last absent expert at home with which both sides end together.
     fn best_part(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) -> Option<FastPart> {
-        let absent = |&i: &u16| work.items[usize::from(i)].presence == Presence::Absent;
+        let absent = |&i: &u16| work.items[usize::from(i)].presence() == Presence::Absent;
         let item = plan.home.iter().rev().copied().find(absent)?;
         let tokens = work.items[usize::from(item)].tokens;
         let fast_end = self.fast_end(work, plan);
         let others = home_end(work, plan) - work.costs.home_time(tokens, Share::WHOLE);
-        let link = work.link_free_in + loads_end(work, plan.load.len());
+        let link = work.link_free_in(0) + loads_end(work, plan.tiers[0].load.len());
         let fast = |share: Share| {
-            let here = link + work.costs.load_time(share);
-            fast_end.max(here) + work.costs.fast_time(tokens, share)
+            let here = link + work.costs.load_time(0, share);
+            fast_end.max(here) + work.costs.tier_time(0, tokens, share)
         };
         let home = |share: Share| others + work.costs.home_time(tokens, share.rest());
         // More on the fast side ends later there and sooner at home.
@@ -84,10 +84,10 @@ impl PartsStrategy {
     /// When the fast unit is done with what `plan` gives it: the first in order that is there.
     fn fast_end(&mut self, work: &LayerWork<'_>, plan: &LayerPlan) -> Nanos {
         self.waiting.clear();
-        for &i in &plan.fast {
-            let loaded = plan.load.iter().position(|&load| load == i);
-            let here = match (loaded, work.items[usize::from(i)].presence) {
-                (Some(at), _) => work.link_free_in + loads_end(work, at + 1),
+        for &i in &plan.tiers[0].compute {
+            let loaded = plan.tiers[0].load.iter().position(|&load| load == i);
+            let here = match (loaded, work.items[usize::from(i)].presence()) {
+                (Some(at), _) => work.link_free_in(0) + loads_end(work, at + 1),
                 (None, Presence::Arriving(here)) => here,
                 (None, _) => Nanos::ZERO,
             };
@@ -102,38 +102,38 @@ impl PartsStrategy {
             });
             let (i, here) = self.waiting.remove(next.unwrap_or(0));
             let tokens = work.items[usize::from(i)].tokens;
-            now = now.max(here) + work.costs.fast_time(tokens, Share::WHOLE);
+            now = now.max(here) + work.costs.tier_time(0, tokens, Share::WHOLE);
         }
         now
     }
 }
 
 fn loads_end(work: &LayerWork<'_>, loads: usize) -> Nanos {
-    Nanos(work.costs.load_time(Share::WHOLE).0 * loads as u64)
+    Nanos(work.costs.load_time(0, Share::WHOLE).0 * loads as u64)
 }
 
 fn home_end(work: &LayerWork<'_>, plan: &LayerPlan) -> Nanos {
     let time = |&i: &u16| work.costs.home_time(work.items[usize::from(i)].tokens, Share::WHOLE);
     let all: Nanos = plan.home.iter().map(time).sum();
-    if plan.home.is_empty() { all } else { all + work.costs.entry_time(work.tokens) }
+    if plan.home.is_empty() { all } else { all + work.costs.entry_time(Unit::Home(0), work.tokens) }
 }
 
 /// What is near on the fast unit, everything else at home, low load first.
 fn leave_at_home(work: &LayerWork<'_>, plan: &mut LayerPlan) {
-    plan.clear();
+    plan.clear(1);
     for (i, item) in work.items.iter().enumerate() {
-        let fast = work.waits_at(item) == Waits::Fast;
-        if fast { plan.fast.push(i as u16) } else { plan.home.push(i as u16) }
+        let fast = work.waits_at(item) == Waits::Tier;
+        if fast { plan.tiers[0].compute.push(i as u16) } else { plan.home.push(i as u16) }
     }
-    super::high_load_first(work, &mut plan.fast);
+    super::high_load_first(work, &mut plan.tiers[0].compute);
     plan.home
         .sort_by_key(|&i| (work.items[usize::from(i)].tokens, work.items[usize::from(i)].expert));
 }
 
 fn take(plan: &mut LayerPlan, part: Option<FastPart>) {
     if let Some(FastPart { item, share, .. }) = part {
-        plan.load.push(item);
-        plan.fast.push(item);
+        plan.tiers[0].load.push(item);
+        plan.tiers[0].compute.push(item);
         plan.split = Some((item, share));
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     use motley_cost::{ComputeCost, TransferCost};
 
     use super::*;
-    use crate::work::{Costs, Homes, Layout, WorkItem};
+    use crate::work::{Costs, Homes, Layout, Whereabouts, WorkItem};
 
     fn costs() -> Costs {
         let home = Homes {
@@ -153,27 +153,28 @@ mod tests {
             entry_us: 0.0,
             entry_per_token_us: 0.0,
         };
-        Costs {
-            fast: ComputeCost::constant(10.0),
-            home: Some(home),
-            link: TransferCost { latency_us: 0.0, per_byte_us: 590.0 / 4096.0 },
-            expert_bytes: 4096,
-        }
+        Costs::one_tier(
+            ComputeCost::constant(10.0),
+            TransferCost { latency_us: 0.0, per_byte_us: 590.0 / 4096.0 },
+            Some(home),
+            4096,
+        )
     }
 
     fn plan(near: usize, absent: usize, phase: Phase) -> LayerPlan {
-        let presence = |e| if e < near { Presence::Resident } else { Presence::Absent };
+        let nowhere = Whereabouts::default();
+        let at = |e| if e < near { nowhere.and_in(0) } else { nowhere };
         let items: Vec<_> = (0..near + absent)
-            .map(|e| WorkItem { expert: e as u16, tokens: 1, presence: presence(e) })
+            .map(|e| WorkItem { expert: e as u16, tokens: 1, at: at(e) })
             .collect();
-        let (costs, mut plan) = (costs(), LayerPlan::default());
+        let (costs, mut plan) = (costs(), LayerPlan::of(1));
         let work = LayerWork {
             layer: 0,
             phase,
             tokens: 1,
             items: &items,
             costs: &costs,
-            link_free_in: Nanos::ZERO,
+            links_free_in: &[],
         };
         PartsStrategy::default().plan(&work, &mut plan);
         plan
@@ -183,7 +184,7 @@ mod tests {
     fn one_absent_expert_is_shared_by_both_sides() {
         // 600 x = 200 (1 - x): a quarter over the link, and 150 us instead of 200.
         let found = plan(2, 1, Phase::Decode);
-        assert_eq!((&found.load[..], &found.home[..]), (&[2][..], &[2][..]));
+        assert_eq!((&found.tiers[0].load[..], &found.home[..]), (&[2][..], &[2][..]));
         assert_eq!(found.split, Some((2, Share::nearest(0.25 - 1.0 / 256.0))));
     }
 
@@ -191,7 +192,7 @@ mod tests {
     fn two_absent_experts_share_the_second() {
         // 600 x = 200 + 200 (1 - x): a half, and 300 us instead of 400.
         let found = plan(0, 2, Phase::Decode);
-        assert_eq!((&found.load[..], &found.home[..]), (&[1][..], &[0, 1][..]));
+        assert_eq!((&found.tiers[0].load[..], &found.home[..]), (&[1][..], &[0, 1][..]));
         let (_, share) = found.split.expect("a part");
         assert!((share.fraction() - 0.5).abs() < 0.01, "{share:?}");
     }

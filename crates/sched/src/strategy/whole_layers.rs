@@ -8,7 +8,7 @@
 use motley_cost::Nanos;
 
 use super::{Strategy, load, near_to_fast};
-use crate::work::{LayerPlan, LayerWork, Share};
+use crate::work::{LayerPlan, LayerWork, Share, Unit};
 
 /// Streams a layer or computes it in place, whichever is done sooner.
 #[derive(Debug, Default)]
@@ -20,9 +20,10 @@ impl WholeLayers {
     /// When all is done if the absent experts `rest` come over the link one after another and
     /// the fast unit takes each as it arrives, after those it has.
     fn streamed(work: &LayerWork<'_>, near: &[u16], rest: &[u16]) -> Nanos {
-        let one_load = work.costs.load_time(Share::WHOLE);
-        let fast = |i: u16| work.costs.fast_time(work.items[usize::from(i)].tokens, Share::WHOLE);
-        let mut here = work.link_free_in;
+        let one_load = work.costs.load_time(0, Share::WHOLE);
+        let fast =
+            |i: u16| work.costs.tier_time(0, work.items[usize::from(i)].tokens, Share::WHOLE);
+        let mut here = work.link_free_in(0);
         let mut ends: Nanos = near.iter().map(|&i| fast(i)).sum();
         for &i in rest {
             here += one_load;
@@ -34,8 +35,9 @@ impl WholeLayers {
     /// When all is done if the absent experts are computed at home.
     fn in_place(work: &LayerWork<'_>, near: &[u16], rest: &[u16]) -> Nanos {
         let tokens = |i: u16| work.items[usize::from(i)].tokens;
-        let fast = near.iter().map(|&i| work.costs.fast_time(tokens(i), Share::WHOLE)).sum();
-        let mut lanes = vec![work.costs.entry_time(work.tokens); work.costs.lanes().into()];
+        let fast = near.iter().map(|&i| work.costs.tier_time(0, tokens(i), Share::WHOLE)).sum();
+        let mut lanes =
+            vec![work.costs.entry_time(Unit::Home(0), work.tokens); work.costs.lanes().into()];
         for &i in rest {
             let lane = work.costs.lane_of(work.items[usize::from(i)].expert);
             lanes[usize::from(lane)] += work.costs.home_time(tokens(i), Share::WHOLE);
@@ -52,7 +54,7 @@ impl Strategy for WholeLayers {
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
         near_to_fast(work, plan, &mut self.rest);
         let stream = work.costs.lanes() == 0 || {
-            let (near, rest) = (&plan.fast, &self.rest);
+            let (near, rest) = (&plan.tiers[0].compute, &self.rest);
             Self::streamed(work, near, rest) < Self::in_place(work, near, rest)
         };
         if stream {
@@ -75,31 +77,28 @@ mod tests {
     use proptest::prelude::{prop_assert, proptest};
 
     use super::*;
-    use crate::work::{Costs, Homes, Layout, Phase, Presence, WorkItem};
+    use crate::work::{Costs, Homes, Layout, Phase, Whereabouts, WorkItem};
 
     fn costs(home_per_token_us: f64, load_us: f64) -> Costs {
         let unit = ComputeCost { launch_us: 0.0, per_token_us: home_per_token_us, floor_us: 10.0 };
-        Costs {
-            fast: ComputeCost { launch_us: 1.0, per_token_us: 0.1, floor_us: 2.0 },
-            home: Some(Homes {
+        Costs::one_tier(
+            ComputeCost { launch_us: 1.0, per_token_us: 0.1, floor_us: 2.0 },
+            TransferCost { latency_us: load_us, per_byte_us: 0.0 },
+            Some(Homes {
                 units: 1,
                 layout: Layout::Whole,
                 unit,
                 entry_us: 0.0,
                 entry_per_token_us: 0.0,
             }),
-            link: TransferCost { latency_us: load_us, per_byte_us: 0.0 },
-            expert_bytes: 1,
-        }
+            1,
+        )
     }
 
     fn plan(costs: &Costs, loads: &[u32], near: usize) -> LayerPlan {
-        let presence = |e| if e < near { Presence::Resident } else { Presence::Absent };
-        let item = |(e, &tokens): (usize, &u32)| WorkItem {
-            expert: e as u16,
-            tokens,
-            presence: presence(e),
-        };
+        let nowhere = Whereabouts::default();
+        let at = |e| if e < near { nowhere.and_in(0) } else { nowhere };
+        let item = |(e, &tokens): (usize, &u32)| WorkItem { expert: e as u16, tokens, at: at(e) };
         let items: Vec<_> = loads.iter().enumerate().map(item).collect();
         let work = LayerWork {
             layer: 0,
@@ -107,9 +106,9 @@ mod tests {
             tokens: loads.iter().sum(),
             items: &items,
             costs,
-            link_free_in: Nanos::ZERO,
+            links_free_in: &[],
         };
-        let mut plan = LayerPlan::default();
+        let mut plan = LayerPlan::of(1);
         WholeLayers::default().plan(&work, &mut plan);
         plan
     }
@@ -119,7 +118,8 @@ mod tests {
         let costs = costs(2.0, 100.0);
         assert_eq!(plan(&costs, &[3; 8], 2).home.len(), 6);
         let many = plan(&costs, &[300; 8], 2);
-        assert_eq!((many.load, many.home), ((2..8).collect(), vec![]));
+        assert_eq!(many.tiers[0].load, [2, 3, 4, 5, 6, 7]);
+        assert!(many.home.is_empty());
     }
 
     proptest! {
@@ -136,15 +136,15 @@ mod tests {
             let near = near.min(experts);
             let few = plan(&costs, &vec![tokens; experts], near);
             let all = |plan: &LayerPlan| {
-                let mut seen: Vec<u16> = plan.fast.iter().chain(&plan.home).copied().collect();
+                let mut seen: Vec<u16> = plan.tiers[0].compute.iter().chain(&plan.home).copied().collect();
                 seen.sort_unstable();
                 seen == (0..experts as u16).collect::<Vec<_>>()
             };
             prop_assert!(all(&few));
-            prop_assert!(few.load.is_empty() || few.home.is_empty());
-            prop_assert!(few.load.len() + few.home.len() == experts - near);
+            prop_assert!(few.tiers[0].load.is_empty() || few.home.is_empty());
+            prop_assert!(few.tiers[0].load.len() + few.home.len() == experts - near);
             let many = plan(&costs, &vec![tokens + 100; experts], near);
-            prop_assert!(few.load.is_empty() || many.home.is_empty());
+            prop_assert!(few.tiers[0].load.is_empty() || many.home.is_empty());
         }
     }
 }

@@ -13,14 +13,26 @@ pub(crate) fn lower_bound(work: &LayerWork<'_>) -> Nanos {
 }
 
 /// No schedule can be shorter, split experts or not: all work at its cheapest, spread evenly over
-/// the fast unit, the link and every home lane.
+/// every unit and link.
 pub(crate) fn work_bound(work: &LayerWork<'_>) -> Nanos {
     let total: Nanos = work.items.iter().map(|item| cheapest(item, work.costs)).sum();
-    Nanos(total.0 / (u64::from(work.costs.lanes()) + 2))
+    let tiers = work.costs.tiers.len() as u64;
+    Nanos(total.0 / (u64::from(work.costs.lanes()) + 2 * tiers))
 }
 
 fn cheapest(item: &WorkItem, costs: &Costs) -> Nanos {
-    let fast = costs.fast_time(item.tokens, Share::WHOLE);
-    let near = if item.is_near() { fast } else { fast + costs.load_time(Share::WHOLE) };
-    near.min(costs.home_time(item.tokens, Share::WHOLE))
+    let tiers = 0..costs.tiers.len() as u16;
+    let there = tiers
+        .map(|tier| arrival(item, costs, tier) + costs.tier_time(tier, item.tokens, Share::WHOLE));
+    let home = costs.home_time(item.tokens, Share::WHOLE);
+    there.fold(home, Nanos::min)
+}
+
+/// Transfers until an item is in a tier, those under way not counted.
+fn arrival(item: &WorkItem, costs: &Costs, tier: u16) -> Nanos {
+    if item.at.is_near(tier) {
+        return Nanos::ZERO;
+    }
+    let before = costs.parent(tier).map_or(Nanos::ZERO, |parent| arrival(item, costs, parent));
+    before + costs.load_time(tier, Share::WHOLE)
 }

@@ -1,5 +1,5 @@
-//! A small physical world: buffers with contents, units and a link that are busy or not. It
-//! carries out every action and panics when one is impossible.
+//! A small physical world: memories with buffers and contents, units and links that are busy or
+//! not. It carries out every action and panics when one is impossible.
 
 mod bound;
 
@@ -21,7 +21,7 @@ use motley_sched::strategy::{
 };
 use motley_sched::{
     Action, AtOnce, Costs, Homes, LayerWork, Layout, Phase, Place, Purpose, Routing, Scheduler,
-    SchedulerLimits, SchedulerParts, Share, Strategy, Unit,
+    SchedulerLimits, SchedulerParts, Share, Strategy, Tier, TierParts, Unit,
 };
 use motley_trace::{ExpertGrid, ExpertKey};
 
@@ -49,6 +49,9 @@ pub(crate) struct Case {
     pub(crate) passes: u32,
     /// Chance that a layer is given up half-way.
     pub(crate) cancels: f64,
+    /// Memories beside the one that has everything; with more than one, who is below whom, and
+    /// what their units cost, follows from the seed.
+    pub(crate) tiers: u16,
 }
 
 /// What came of it.
@@ -65,7 +68,7 @@ pub(crate) struct Outcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Loaded(ExpertKey, bool),
+    Loaded(u16, ExpertKey, bool),
     Computed(ExpertKey, Unit),
 }
 
@@ -81,12 +84,13 @@ struct World<'a> {
     costs: Costs,
     random: fastrand::Rng,
     now: Nanos,
-    link_free: Nanos,
+    links_free: Vec<Nanos>,
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
-    buffers: BTreeMap<Place, Content>,
-    most_buffers: usize,
+    /// By tier and place.
+    buffers: BTreeMap<(u16, Place), Content>,
+    most_buffers: Vec<usize>,
     /// The slot whose expert was sent away last, with its bytes there.
-    evicted: Option<Place>,
+    evicted: Option<(u16, Place)>,
     busy: BTreeSet<(Unit, ExpertKey)>,
     /// Shares computed in this layer, and for how many tokens.
     computed: BTreeMap<ExpertKey, (f64, u32)>,
@@ -105,21 +109,27 @@ const LIMITS: SchedulerLimits = SchedulerLimits {
 pub(crate) fn run(case: &Case) -> Outcome {
     let costs = costs(case);
     let grid = ExpertGrid { layers: case.layers, experts: case.experts };
-    let capacity = match case.seed % 2 {
+    let capacity = |tier: u16| match (case.seed >> tier) % 2 {
         0 => Capacity::global_share(grid, case.cache_share),
         _ => Capacity::per_layer_share(grid, case.cache_share),
     };
-    let slots = capacity.total();
-    let policy: Box<dyn CachePolicy> = match case.cache {
-        0 => Box::new(Lru::new()),
-        _ => Box::new(Lfu::new(grid)),
+    let policy = || -> Box<dyn CachePolicy> {
+        match case.cache {
+            0 => Box::new(Lru::new()),
+            _ => Box::new(Lfu::new(grid)),
+        }
     };
-    let mut scheduler = Scheduler::new(SchedulerParts {
-        costs,
-        cache: ExpertCache::new(grid, capacity, policy),
-        strategy: strategy(case.strategy),
+    let slots = capacity(0).total();
+    let tier = |tier: u16| TierParts {
+        cache: ExpertCache::new(grid, capacity(tier), policy()),
         prefetcher: prefetcher(case.prefetcher, grid),
         limits: LIMITS,
+    };
+    let mut scheduler = Scheduler::new(SchedulerParts {
+        costs: costs.clone(),
+        tiers: (0..case.tiers).map(tier).collect(),
+        // Only timelines know of several tiers.
+        strategy: strategy(if case.tiers > 1 { usize::MAX } else { case.strategy }),
     })
     .computing(if case.together { AtOnce::ALL } else { AtOnce::default() });
     let mut world = World {
@@ -127,10 +137,12 @@ pub(crate) fn run(case: &Case) -> Outcome {
         costs,
         random: fastrand::Rng::with_seed(case.seed),
         now: Nanos::ZERO,
-        link_free: Nanos::ZERO,
+        links_free: vec![Nanos::ZERO; case.tiers.into()],
         events: BinaryHeap::new(),
         buffers: BTreeMap::new(),
-        most_buffers: slots as usize + usize::from(LIMITS.staging_slots),
+        most_buffers: (0..case.tiers)
+            .map(|tier| capacity(tier).total() as usize + usize::from(LIMITS.staging_slots))
+            .collect(),
         evicted: None,
         busy: BTreeSet::new(),
         computed: BTreeMap::new(),
@@ -145,9 +157,9 @@ pub(crate) fn run(case: &Case) -> Outcome {
 
 impl World<'_> {
     fn preload(&mut self, scheduler: &mut Scheduler, keys: &[ExpertKey]) {
-        for (key, slot) in scheduler.preload(keys) {
+        for (key, slot) in scheduler.preload(0, keys) {
             let content = Content { key, share: Share::WHOLE, here: true };
-            assert!(self.buffers.insert(Place::Cache(slot), content).is_none());
+            assert!(self.buffers.insert((0, Place::Cache(slot)), content).is_none());
         }
     }
 
@@ -243,7 +255,7 @@ impl World<'_> {
             tokens: 1,
             items: scheduler.work(),
             costs: &self.costs,
-            link_free_in: Nanos::ZERO,
+            links_free_in: &[],
         };
         if scheduler.plan().split.is_some() { work_bound(&work) } else { lower_bound(&work) }
     }
@@ -265,11 +277,19 @@ impl World<'_> {
         let Reverse((at, _, event)) = next.unwrap_or_else(|| panic!("deadlock: {:?}", self.case));
         self.now = self.now.max(at);
         match event {
-            Event::Loaded(key, ok) => {
-                let content = self.buffers.values_mut().find(|content| content.key == key);
-                content.expect("a buffer under way").here = ok;
+            Event::Loaded(tier, key, ok) => {
+                let source = self.costs.parent(tier);
+                assert!(
+                    source.is_none_or(|parent| self.is_in(parent, key)),
+                    "{key} lost its source"
+                );
+                let coming = |((at, _), content): &(&(u16, Place), &mut Content)| {
+                    *at == tier && content.key == key
+                };
+                let content = self.buffers.iter_mut().find(coming);
+                content.expect("a buffer under way").1.here = ok;
                 self.outcome.failed_loads += u64::from(!ok);
-                if scheduler.on_loaded(self.now, key, ok).is_err() {
+                if scheduler.on_loaded(self.now, tier, key, ok).is_err() {
                     self.outcome.lost += 1;
                     return false;
                 }
@@ -287,52 +307,80 @@ impl World<'_> {
         while let Some(action) = scheduler.poll_action(self.now) {
             self.outcome.actions.push(action);
             match action {
-                Action::Load { key, share, place, purpose } => {
+                Action::Load { tier, key, share, place, purpose } => {
                     if purpose == Purpose::Guess {
-                        self.check_guess(place);
+                        self.check_guess((tier, place));
                     }
-                    self.load(key, share, place);
+                    self.load(tier, key, share, place);
                 }
                 Action::Compute { key, share, unit, place, tokens, .. } => {
                     self.compute(key, share, unit, place, tokens);
                 }
-                Action::Exchange { key, staging, slot } => {
-                    let content = self.buffers.remove(&Place::Staging(staging));
+                Action::Exchange { tier, key, staging, slot } => {
+                    let content = self.buffers.remove(&(tier, Place::Staging(staging)));
                     let content = content.expect("a staged expert");
                     assert!(content.key == key && content.here && content.share == Share::WHOLE);
-                    assert!(self.buffers.insert(Place::Cache(slot), content).is_none());
+                    assert!(self.buffers.insert((tier, Place::Cache(slot)), content).is_none());
                 }
-                Action::Release { key, place } => {
-                    let content = self.buffers.remove(&place).expect("something to release");
+                Action::Release { tier, key, place } => {
+                    let content = self.buffers.remove(&(tier, place));
+                    let content = content.expect("something to release");
                     assert_eq!(content.key, key);
                     let slot = matches!(place, Place::Cache(_));
-                    self.evicted = (slot && content.here).then_some(place);
-                    let used = self.busy.contains(&(Unit::Fast, key));
+                    // One that is in a tier below has moved there.
+                    let has_moved = (0..self.case.tiers).any(|below| {
+                        self.costs.parent(below) == Some(tier) && self.is_in(below, key)
+                    });
+                    let sent_away = slot && content.here && !has_moved;
+                    self.evicted = sent_away.then_some((tier, place));
+                    let used = self.busy.contains(&(Unit::Tier(tier), key));
                     assert!(!used, "{key} is released while it is computed");
+                    assert!(!self.is_read_from(tier, key), "{key} is released while it is copied");
                 }
             }
         }
     }
 
+    /// Whether all bytes of an expert are in a tier.
+    fn is_in(&self, tier: u16, key: ExpertKey) -> bool {
+        let mut buffers = self.buffers.iter().filter(|((at, _), _)| *at == tier);
+        let whole = |content: &Content| content.here && content.share == Share::WHOLE;
+        buffers.any(|(_, content)| content.key == key && whole(content))
+    }
+
+    /// Whether a copy of an expert from a tier onwards is under way.
+    fn is_read_from(&self, tier: u16, key: ExpertKey) -> bool {
+        self.events.iter().any(|Reverse((_, _, event))| match *event {
+            Event::Loaded(to, loaded, _) => loaded == key && self.costs.parent(to) == Some(tier),
+            Event::Computed(..) => false,
+        })
+    }
+
     /// A guess starts on an idle link only and sends nobody away; a refill may.
-    fn check_guess(&self, place: Place) {
-        let under_way = self.events.iter().any(|Reverse((_, _, e))| matches!(e, Event::Loaded(..)));
+    fn check_guess(&self, place: (u16, Place)) {
+        let is_beside =
+            |event: &Event| matches!(event, Event::Loaded(tier, ..) if *tier == place.0);
+        let under_way = self.events.iter().any(|Reverse((_, _, event))| is_beside(event));
         assert!(!under_way, "a guess beside another transfer");
         let evicts = self.evicted == Some(place);
         assert!(!evicts || self.case.prefetcher == 4, "a guess evicts");
     }
 
-    fn load(&mut self, key: ExpertKey, share: Share, place: Place) {
+    fn load(&mut self, tier: u16, key: ExpertKey, share: Share, place: Place) {
+        let source = self.costs.parent(tier);
+        assert!(source.is_none_or(|parent| self.is_in(parent, key)), "{key} without a source");
         let content = Content { key, share, here: false };
-        assert!(self.buffers.insert(place, content).is_none(), "{place:?} is in use");
-        assert!(self.buffers.len() <= self.most_buffers, "capacity exceeded");
-        let copies = self.buffers.values().filter(|content| content.key == key).count();
+        assert!(self.buffers.insert((tier, place), content).is_none(), "{place:?} is in use");
+        let in_tier = || self.buffers.iter().filter(|((at, _), _)| *at == tier);
+        assert!(in_tier().count() <= self.most_buffers[usize::from(tier)], "capacity exceeded");
+        let copies = in_tier().filter(|(_, content)| content.key == key).count();
         assert_eq!(copies, 1, "{key} is loaded twice");
         let slower = 1.0 + self.random.f64() * (self.case.slow - 1.0);
-        let took = Nanos::from_us(self.costs.load_time(share).as_us() * slower);
-        self.link_free = self.link_free.max(self.now) + took;
-        let ok = self.random.f64() >= self.case.fails;
-        self.schedule(self.link_free, Event::Loaded(key, ok));
+        let took = Nanos::from_us(self.costs.load_time(tier, share).as_us() * slower);
+        let link_free = &mut self.links_free[usize::from(tier)];
+        *link_free = (*link_free).max(self.now) + took;
+        let (at, ok) = (*link_free, self.random.f64() >= self.case.fails);
+        self.schedule(at, Event::Loaded(tier, key, ok));
     }
 
     fn compute(
@@ -344,11 +392,11 @@ impl World<'_> {
         tokens: u32,
     ) {
         let time = match unit {
-            Unit::Fast => {
-                let content = self.buffers.get(&place.expect("a place")).expect("bytes");
+            Unit::Tier(tier) => {
+                let content = self.buffers.get(&(tier, place.expect("a place"))).expect("bytes");
                 assert!(content.key == key && content.here, "{key} without its bytes");
                 assert!(content.share >= share, "{key} with a part of its bytes");
-                self.costs.fast_time(tokens, share)
+                self.costs.tier_time(tier, tokens, share)
             }
             Unit::Home(lane) => {
                 assert_eq!(lane, self.costs.lane_of(key.expert), "{key} away from home");
@@ -385,17 +433,28 @@ fn costs(case: &Case) -> Costs {
         let unit = ComputeCost { launch_us: 0.5, per_token_us: case.home_us, floor_us: 1.0 };
         Some(Homes { units, layout, unit, entry_us: 1.5, entry_per_token_us: 0.0 })
     };
-    Costs {
-        fast: ComputeCost::constant(case.fast_us),
-        home: match case.regime {
-            0 => home(1, Layout::Whole),
-            1 => None,
-            2 => home(3, Layout::Whole),
-            _ => home(3, Layout::Split),
-        },
-        link: TransferCost { latency_us: 0.5, per_byte_us: case.load_us / 1024.0 },
-        expert_bytes: 1024,
+    let home = match case.regime {
+        0 => home(1, Layout::Whole),
+        1 => None,
+        2 => home(3, Layout::Whole),
+        _ => home(3, Layout::Split),
+    };
+    let link = TransferCost { latency_us: 0.5, per_byte_us: case.load_us / 1024.0 };
+    let mut costs = Costs::one_tier(ComputeCost::constant(case.fast_us), link, home, 1024);
+    let mut random = fastrand::Rng::with_seed(case.seed ^ 0x5eed);
+    for tier in 1..case.tiers {
+        let below = random.u16(0..=tier);
+        let [unit, link] = [(); 2].map(|()| 0.2 + 2.0 * random.f64());
+        costs.tiers.push(Tier {
+            parent: below.checked_sub(1),
+            unit: ComputeCost::constant(case.fast_us * unit),
+            link: TransferCost { latency_us: 0.5, per_byte_us: case.load_us * link / 1024.0 },
+            entry_us: 1.0,
+            entry_per_token_us: 0.1,
+            exclusive: case.seed % 3 == 0,
+        });
     }
+    costs
 }
 
 fn strategy(number: usize) -> Box<dyn Strategy> {

@@ -11,7 +11,7 @@ use motley_plan::headroom::beside_unknown_dense;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::TimelineStrategy;
-use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts};
+use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, TierParts};
 use motley_trace::{ExpertKey, PhaseRecord, RunRecord, Trace};
 
 use super::change::Change;
@@ -99,12 +99,7 @@ impl OnGpu {
             entry_us: 2.0 * self.link.latency_us,
             entry_per_token_us: 0.0,
         };
-        let costs = Costs {
-            fast: self.expert,
-            home: Some(home),
-            link: self.link,
-            expert_bytes: self.bytes,
-        };
+        let costs = Costs::one_tier(self.expert, self.link, Some(home), self.bytes);
         Truth { costs, dense: self.dense(measured, phase) }
     }
 
@@ -130,21 +125,23 @@ impl WithGpu {
     pub(super) fn run(&self, trace: &Trace) -> Result<Outcome, RerunError> {
         let grid = trace.header.grid();
         let mut scheduler = Scheduler::new(SchedulerParts {
-            costs: self.decode.costs,
-            cache: ExpertCache::new(
-                grid,
-                Capacity::Global { slots: self.slots },
-                self.policy.build(&trace.header),
-            ),
+            costs: self.decode.costs.clone(),
+            tiers: vec![TierParts {
+                cache: ExpertCache::new(
+                    grid,
+                    Capacity::Global { slots: self.slots },
+                    self.policy.build(&trace.header),
+                ),
+                prefetcher: PrefetchChoice::Refill.build(grid),
+                limits: SchedulerLimits::default(),
+            }],
             strategy: Box::new(TimelineStrategy::default()),
-            prefetcher: PrefetchChoice::Refill.build(grid),
-            limits: SchedulerLimits::default(),
         });
         let rank_by_rank = (0..grid.experts)
             .flat_map(|expert| (0..grid.layers).map(move |layer| ExpertKey::new(layer, expert)));
-        scheduler.preload(&rank_by_rank.take(self.slots as usize).collect::<Vec<_>>());
-        let world = World::new(self.decode.costs, self.decode.dense);
-        let mut world = world.with_prefill(self.prefill);
+        scheduler.preload(0, &rank_by_rank.take(self.slots as usize).collect::<Vec<_>>());
+        let world = World::new(self.decode.costs.clone(), self.decode.dense);
+        let mut world = world.with_prefill(self.prefill.clone());
         Ok(drive(&mut trace.source(), &mut scheduler, &mut world, None)?)
     }
 }

@@ -13,6 +13,8 @@ use std::collections::VecDeque;
 
 /// The home lane: one CPU.
 const HOME: Unit = Unit::Home(0);
+/// All devices together.
+const FAST: Unit = Unit::Tier(0);
 
 /// From when to when something ran.
 #[derive(Debug, Clone, Copy)]
@@ -76,11 +78,11 @@ impl<J> Board<J> {
             && let Some(action) = self.scheduler.poll_action(now)
         {
             match action {
-                Action::Load { key, share, place, purpose } => {
+                Action::Load { key, share, place, purpose, .. } => {
                     let buffer = self.buffers.begin(place, key, purpose);
                     self.copies.push_back(CopyOrder { key, share, buffer, purpose });
                 }
-                Action::Compute { key, share, unit: Unit::Fast, place, tokens, .. } => {
+                Action::Compute { key, share, unit: Unit::Tier(_), place, tokens, .. } => {
                     let place = place.expect("the fast unit computes from a place");
                     let buffer = self.buffers.use_at(place, key);
                     self.fast.push(FastOrder { key, share, buffer, tokens });
@@ -118,10 +120,10 @@ impl<J> Board<J> {
         self.figures.fast_launches += 1;
         self.figures.fast_busy += ran.took();
         let tokens = |order: &FastOrder| (order.key, order.tokens);
-        self.push_computed(Unit::Fast, orders.iter().map(tokens), ran);
+        self.push_computed(FAST, orders.iter().map(tokens), ran);
         for order in orders {
             self.figures.fast_pairs += u64::from(order.tokens);
-            self.scheduler.on_computed(ran.ended, order.key, Unit::Fast);
+            self.scheduler.on_computed(ran.ended, order.key, FAST);
         }
     }
 
@@ -144,8 +146,8 @@ impl<J> Board<J> {
             Purpose::Demand => self.figures.demanded_copies += 1,
             Purpose::Guess => self.figures.guessed_copies += 1,
         }
-        self.push_span(SpanKind::Load { key, purpose }, ran);
-        if let Err(lost) = self.scheduler.on_loaded(ran.ended, key, ok) {
+        self.push_span(SpanKind::Load { tier: 0, key, purpose }, ran);
+        if let Err(lost) = self.scheduler.on_loaded(ran.ended, 0, key, ok) {
             self.failed.get_or_insert(HybridError::Lost(lost));
         }
     }
@@ -159,7 +161,7 @@ impl<J> Board<J> {
     /// reported as ended, for the scheduler to forget it.
     pub(super) fn abandon(&mut self, now: Nanos) {
         for order in std::mem::take(&mut self.fast) {
-            self.scheduler.on_computed(now, order.key, Unit::Fast);
+            self.scheduler.on_computed(now, order.key, FAST);
         }
         for order in std::mem::take(&mut self.home) {
             self.scheduler.on_computed(now, order.key, HOME);

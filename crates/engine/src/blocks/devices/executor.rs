@@ -61,7 +61,7 @@ impl<F: FastUnit> Executor<F> {
         let ExecutorParts { scheduler, staging_slots, mut fast, mut link, clock, records } = parts;
         assert!(scheduler.lanes() <= 1, "one CPU, not {} lanes", scheduler.lanes());
         let scheduler = scheduler.computing(AtOnce::ALL);
-        let buffers = Buffers::new(scheduler.cache().capacity().total(), staging_slots);
+        let buffers = Buffers::new(scheduler.cache(0).capacity().total(), staging_slots);
         let spans = records.then(Spans::default);
         let shared = Arc::new(Shared {
             board: Mutex::new(Board::new(scheduler, buffers, spans)),
@@ -82,7 +82,7 @@ impl<F: FastUnit> Executor<F> {
     /// Brings experts to the cache before the first block, as many as it holds, and waits.
     pub fn preload(&self, keys: &[ExpertKey]) -> Result<(), HybridError> {
         let mut board = self.shared.lock();
-        for (key, slot) in board.scheduler.preload(keys) {
+        for (key, slot) in board.scheduler.preload(0, keys) {
             let buffer = board.buffers.begin(Place::Cache(slot), key, Purpose::Guess);
             let (share, purpose) = (Share::WHOLE, Purpose::Guess);
             board.early.push_back(CopyOrder { key, share, buffer, purpose });

@@ -208,7 +208,7 @@ impl HybridHelper {
         self.handle.lock().report.cache_slots = shares.capacity.total();
         let (setup, header) = (self.setup(shares), trace_header(spec));
         let executor = Arc::new(Executor::new(ExecutorParts {
-            staging_slots: setup.limits.staging_slots,
+            staging_slots: setup.first().limits.staging_slots,
             scheduler: setup.scheduler(&header),
             fast,
             link,
@@ -235,7 +235,7 @@ impl HybridHelper {
     fn setup(&self, shares: Shares) -> SchedulerSetup {
         let options = &self.options;
         let typical = || typical_hybrid(Sizes::of(&self.source.spec).expert_bytes_max);
-        let costs = options.costs.unwrap_or_else(typical);
+        let costs = options.costs.clone().unwrap_or_else(typical);
         SchedulerSetup::beside_home(options.rules, shares, costs, options.most_used.clone())
     }
 }
