@@ -401,7 +401,7 @@ fn shared_record(devices: &HybridHandle) -> SharedRecord {
 }
 
 fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> StreamingRecord {
-    let SchedulerSetup { limits, rules, .. } = setup;
+    let (limits, rules) = (setup.first().limits, setup.rules);
     StreamingRecord {
         policy: rules.policy.name().into(),
         prefetch: rules.prefetch.name().into(),

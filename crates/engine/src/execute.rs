@@ -79,7 +79,7 @@ fn hybrid(
     shares.then(|| HybridOptions {
         experts_most,
         rules: decision.rules,
-        costs: decision.expert_costs,
+        costs: decision.expert_costs.clone(),
         most_used,
         ..HybridOptions::over(devices.iter().map(room).collect())
     })

@@ -102,7 +102,8 @@ fn engine_and_simulator_build_one_scheduler_from_one_decision() {
             continue;
         };
         // What the disk does is measured when it is opened; all else is decided.
-        let costs = if regime == Regime::Hybrid { real.costs } else { simulated.costs };
+        let costs =
+            if regime == Regime::Hybrid { real.costs.clone() } else { simulated.costs.clone() };
         assert_eq!(SchedulerSetup { costs, ..real }, simulated, "{regime:?}");
     }
 }

@@ -72,7 +72,7 @@ proptest! {
     /// Machines of up to six memories, one below or beside the other.
     #[test]
     fn several_memories_hold_to_the_same_rules(case in case(), tiers in 2u16..6) {
-        let cancels = if case.seed % 5 == 0 { 0.3 } else { 0.0 };
+        let cancels = if case.seed.is_multiple_of(5) { 0.3 } else { 0.0 };
         let together = case.seed % 4 > 1;
         let outcome = run(&Case { tiers, cancels, together, ..case });
         prop_assert_eq!(outcome.lost, 0);

@@ -82,7 +82,8 @@ fn full(share: f64, faults: Faults, seed: u64, spans: Option<&mut Spans>) -> Out
 fn a_disk_without_a_cache_runs_at_the_speed_of_its_bytes() {
     let link = TransferCost::new(0.0, 1.2);
     let costs = Costs::one_tier(ComputeCost::constant(1.0), link, None, BYTES);
-    let mut scheduler = scheduler(costs.clone(), 0.0, Box::new(OnDemand::default()), Box::new(NoPrefetch));
+    let mut scheduler =
+        scheduler(costs.clone(), 0.0, Box::new(OnDemand::default()), Box::new(NoPrefetch));
     let mut world = World::new(costs, DenseCost::default());
     let outcome = drive(&mut synth(50), &mut scheduler, &mut world, None).expect("a drive");
     let bytes_per_token = (4 * 4 * BYTES) as f64;

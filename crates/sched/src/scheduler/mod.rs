@@ -19,7 +19,7 @@
 //! - [`action`]: limits, what goes in and what comes out.
 //! - `layer`: the items of the current layer and the queues of its units and links.
 //! - [`places`]: cache slots and staging of a tier, leases on them, what is under way.
-//! - `tier`: places, idle time and guesses of one tier.
+//! - `tier`: places, idle time and guesses of one tier; `links`: what each link takes next.
 //! - [`idle`]: measured idle link time as a budget for prefetches (M4).
 //! - [`pace`]: when the coming layers will be routed.
 
@@ -27,7 +27,7 @@ use motley_cost::Nanos;
 use motley_trace::{ExpertGrid, ExpertKey};
 
 use crate::cache::{ExpertCache, SlotId};
-use crate::prefetch::{Candidate, Prediction, PrefetchView, Prefetcher};
+use crate::prefetch::Prediction;
 use crate::strategy::Strategy;
 use crate::work::{
     Costs, LayerPlan, LayerWork, MAX_TIERS, Phase, Presence, Share, Unit, Whereabouts, WorkItem,
@@ -36,6 +36,7 @@ use crate::work::{
 pub mod action;
 pub mod idle;
 mod layer;
+mod links;
 pub mod pace;
 pub mod places;
 mod tier;
@@ -44,6 +45,7 @@ pub use action::{Action, AtOnce, Counts, LoadLost, Place, Purpose, Routing, Sche
 use layer::Layer;
 use pace::Pace;
 use places::Arrival;
+pub use tier::TierParts;
 use tier::TierState;
 
 /// What a scheduler is made of.
@@ -52,15 +54,6 @@ pub struct SchedulerParts {
     /// One for each tier of the costs.
     pub tiers: Vec<TierParts>,
     pub strategy: Box<dyn Strategy>,
-}
-
-/// What a tier is made of.
-pub struct TierParts {
-    /// Slots, leases and the replacement policy.
-    pub cache: ExpertCache,
-    /// What to fetch early.
-    pub prefetcher: Box<dyn Prefetcher>,
-    pub limits: SchedulerLimits,
 }
 
 /// The last routed layer's predictions, kept until the link has time for a guess.
@@ -377,24 +370,6 @@ impl Scheduler {
         self.layer.wants_link(tier as u16) || self.tiers[tier].places.demand_in_flight()
     }
 
-    /// Whether bytes of `key` can be copied to `tier` now: they are at its source and on no link.
-    fn can_load(&self, tier: u16, key: ExpertKey) -> bool {
-        let parent = self.costs.parent(tier);
-        parent.is_none_or(|parent| self.tiers[usize::from(parent)].places.is_here(key))
-            && !self.tiers.iter().any(|tier| tier.places.is_coming(key))
-    }
-
-    /// Whether `tier` need not fetch `key`: it, or one that is not on the way to it, has it or will.
-    fn is_near(&self, tier: u16, key: ExpertKey) -> bool {
-        let has = |other: u16| self.tiers[usize::from(other)].places.is_near(key);
-        let is_above = |other: u16| {
-            let mut above =
-                std::iter::successors(self.costs.parent(tier), |&at| self.costs.parent(at));
-            above.any(|at| at == other)
-        };
-        (0..self.tiers.len() as u16).any(|other| has(other) && !is_above(other))
-    }
-
     fn poll_compute(&mut self) -> Option<Action> {
         let start = self.layer.next_compute()?;
         let place = match start.unit {
@@ -413,97 +388,5 @@ impl Scheduler {
             tokens: start.tokens,
             enters: start.enters,
         })
-    }
-
-    fn poll_link(&mut self, now: Nanos, tier: usize) -> Option<Action> {
-        let state = &self.tiers[tier];
-        if state.places.in_flight() >= usize::from(state.limits.loads_in_flight) {
-            return None;
-        }
-        let number = tier as u16;
-        if !self.layer.wants_link(number) {
-            return self.poll_guess(now, tier);
-        }
-        let key = self.layer.next_load(number, |key| self.can_load(number, key))?;
-        self.poll_demand(now, tier, key)
-    }
-
-    fn poll_demand(&mut self, now: Nanos, tier: usize, key: ExpertKey) -> Option<Action> {
-        let number = tier as u16;
-        let own = self.layer.waits_in(key);
-        let share = if own == Some(number) { self.layer.share_of(key) } else { Share::WHOLE };
-        // What passes through to a tier that has it alone does not stay on the way.
-        let moves_on =
-            own.is_some_and(|own| own != number && self.costs.tiers[usize::from(own)].exclusive);
-        let keep = self.strategy.keeps_loaded() && share == Share::WHOLE && !moves_on;
-        let took = self.costs.load_time(number, share);
-        let places = &mut self.tiers[tier].places;
-        let place = places.make_room(key, keep)?;
-        self.layer.load_started(number, key);
-        self.counts.demand_loads += 1;
-        places.on_load_started(now + took, key, share, Purpose::Demand);
-        // An eviction is announced before the load that takes its slot.
-        let load = Action::Load { tier: number, key, share, place, purpose: Purpose::Demand };
-        places.after_releases(load)
-    }
-
-    fn poll_guess(&mut self, now: Nanos, tier: usize) -> Option<Action> {
-        self.observe_link(tier, now);
-        if !self.tiers[tier].may_guess() {
-            return None;
-        }
-        if self.tiers[tier].guesses_are_due {
-            self.make_guesses(now, tier);
-        }
-        let number = tier as u16;
-        while let Some(candidate) = self.tiers[tier].guesses.pop() {
-            let key = candidate.key();
-            let is_demanded = self.layer.waits_in(key).is_some();
-            if self.is_near(number, key) || is_demanded || !self.can_load(number, key) {
-                continue;
-            }
-            let pace = &self.pace;
-            let places = &mut self.tiers[tier].places;
-            let room = match candidate {
-                Candidate::Guess(key) => {
-                    places.make_room_for_guess(key, |layer| pace.layers_until(layer))
-                }
-                Candidate::Refill(key) => places.make_room_for_refill(key),
-            };
-            let Some(place) = room else { continue };
-            let (share, purpose) = (Share::WHOLE, Purpose::Guess);
-            let took = self.costs.load_time(number, share);
-            places.on_load_started(now + took, key, share, purpose);
-            if let Some(parent) = self.costs.parent(number) {
-                self.tiers[usize::from(parent)].places.hold(key);
-            }
-            self.tiers[tier].idle.on_guess();
-            self.counts.guessed_loads += 1;
-            let load = Action::Load { tier: number, key, share, place, purpose };
-            return self.tiers[tier].places.after_releases(load);
-        }
-        None
-    }
-
-    /// Asks a tier's prefetcher, once per layer and only when a guess could start.
-    fn make_guesses(&mut self, now: Nanos, tier: usize) {
-        let number = tier as u16;
-        let mut guesses = std::mem::take(&mut self.tiers[tier].guesses);
-        let mut prefetcher = self.tiers[tier].lend_prefetcher();
-        let took = self.costs.load_time(number, Share::WHOLE);
-        let view = PrefetchView {
-            tier: number,
-            layer: self.layer.number(),
-            layers: self.grid.layers,
-            phase: self.outlook.phase,
-            predictions: &self.outlook.predictions,
-            costs: &self.costs,
-            at: &|key| self.whereabouts(key, now),
-            is_near: &|key| self.is_near(number, key),
-            late_by: &|layer| self.pace.late_by(now + took, layer),
-        };
-        prefetcher.candidates(&view, &mut guesses);
-        guesses.reverse();
-        self.tiers[tier].take_back(prefetcher, guesses);
     }
 }

@@ -2,11 +2,20 @@
 
 use motley_cost::Nanos;
 
-use super::TierParts;
 use super::action::SchedulerLimits;
 use super::idle::IdleLink;
 use super::places::Places;
+use crate::cache::ExpertCache;
 use crate::prefetch::{Candidate, NoPrefetch, Prefetcher};
+
+/// What a tier is made of.
+pub struct TierParts {
+    /// Slots, leases and the replacement policy.
+    pub cache: ExpertCache,
+    /// What to fetch early.
+    pub prefetcher: Box<dyn Prefetcher>,
+    pub limits: SchedulerLimits,
+}
 
 pub(super) struct TierState {
     pub(super) places: Places,

@@ -171,6 +171,7 @@ impl Times {
 
 fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
     let SetUp { scheduler, residents, costs, dense, predictions } = set_up;
+    let scale = COPY_US / costs.load_time(0, Share::WHOLE).as_us();
     let mut predictor = Predictor::new(predictions, trace.header.experts);
     let artificial = Artificial {
         scheduler,
@@ -183,7 +184,7 @@ fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
         },
         pass: Nanos::from_us(dense.pass_us),
         residents: &residents,
-        scale: COPY_US / costs.load_time(Share::WHOLE).as_us(),
+        scale,
         fails_every: 0,
     };
     let driven = artificial.drive(trace, &mut |pass| predictor.predict_pass(pass).to_vec());

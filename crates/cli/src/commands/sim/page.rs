@@ -95,8 +95,9 @@ impl SimReport {
             experts_bytes: shape.routed_bytes(),
             expert_bytes: shape.expert.bytes,
             load_us: setup.load_time().as_us(),
-            cached_experts: u64::from(setup.scheduler.capacity.total()),
-            cached_share: f64::from(setup.scheduler.capacity.total()) / f64::from(all_experts),
+            cached_experts: u64::from(setup.scheduler.first().capacity.total()),
+            cached_share: f64::from(setup.scheduler.first().capacity.total())
+                / f64::from(all_experts),
             hit_rate: outcome.hit_rate(),
             guessed_hit_rate: per_lookup(counts.guessed_hits),
             lookups: counts.lookups,

@@ -10,7 +10,7 @@ use motley_cost::{ComputeCost, Nanos};
 use motley_sched::cache::RoutedBuffer;
 use motley_sched::prefetch::Prediction;
 use motley_sched::spans::Spans;
-use motley_sched::{Costs, Phase, Routing, Scheduler};
+use motley_sched::{Costs, Phase, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, Trace, Visit};
 use std::collections::BTreeMap;
 
@@ -64,8 +64,13 @@ impl Artificial<'_> {
         let executor = Executor::new(ExecutorParts {
             scheduler: self.scheduler,
             staging_slots: self.staging_slots,
-            fast: SleepingUnit { costs, clock },
-            link: SleepingLink { costs, clock, copies: 0, fails_every: self.fails_every },
+            fast: SleepingUnit { costs: costs.clone(), clock },
+            link: SleepingLink {
+                costs: costs.clone(),
+                clock,
+                copies: 0,
+                fails_every: self.fails_every,
+            },
             clock,
             records: true,
         });
@@ -119,7 +124,7 @@ impl Driver<'_> {
             .map(|index| (routed.experts[index], (1.0, routed.load(index))))
             .collect();
         let mut home = SleepingHome {
-            costs: self.costs,
+            costs: self.costs.clone(),
             clock: self.clock,
             computed: Tally::new(),
             late: Nanos::ZERO,
@@ -155,7 +160,7 @@ impl FastUnit for SleepingUnit {
 
     fn compute(&mut self, job: &mut Tally, experts: &[FastOrder]) -> Result<Flow, UnitFailed> {
         let begun = self.clock.now();
-        let time = |order: &FastOrder| self.costs.fast_time(order.tokens, order.share);
+        let time = |order: &FastOrder| self.costs.tier_time(0, order.tokens, order.share);
         let all: Nanos = experts.iter().map(time).sum();
         self.clock.sleep_until(begun + all);
         experts.iter().for_each(|o| add(job, o.key.expert, o.share.fraction(), o.tokens));
@@ -173,7 +178,7 @@ struct SleepingLink {
 
 impl Link for SleepingLink {
     fn copy(&mut self, order: &CopyOrder) -> Result<(), UnitFailed> {
-        self.clock.sleep_until(self.clock.now() + self.costs.load_time(order.share));
+        self.clock.sleep_until(self.clock.now() + self.costs.load_time(0, order.share));
         self.copies += 1;
         match self.fails_every > 0 && self.copies.is_multiple_of(self.fails_every) {
             true => Err(UnitFailed(format!("copy {} fails by request", self.copies))),
@@ -199,7 +204,7 @@ impl HomeUnit for SleepingHome {
     fn compute(&mut self, experts: &[HomeOrder]) -> Result<Flow, UnitFailed> {
         let begun = self.clock.now();
         let entry = |order: &HomeOrder| {
-            order.enters.map_or(Nanos::ZERO, |tokens| self.costs.entry_time(tokens))
+            order.enters.map_or(Nanos::ZERO, |tokens| self.costs.entry_time(Unit::Home(0), tokens))
         };
         let time =
             |order: &HomeOrder| entry(order) + self.costs.home_time(order.tokens, order.share);
