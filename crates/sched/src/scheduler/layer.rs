@@ -141,7 +141,11 @@ impl Layer {
 
     pub(super) fn load_started(&mut self, tier: u16, key: ExpertKey) {
         let Some(i) = self.item(key) else { return };
-        self.tiers[usize::from(tier)].loads.retain(|&other| usize::from(other) != i);
+        let loads = &mut self.tiers[usize::from(tier)].loads;
+        match loads.front() {
+            Some(&first) if usize::from(first) == i => drop(loads.pop_front()),
+            _ => loads.retain(|&other| usize::from(other) != i),
+        }
     }
 
     /// The part of it that comes over the link of `tier`.
