@@ -1,6 +1,6 @@
 //! Cost of one layer's decisions: everything from `on_routed` to the layer's end, with a driver
 //! that answers at once. Limits: 20 us at E = 128, k = 8 in decode; 200 us in prefill of 512.
-//! The large model has 94 layers of 256 experts.
+//! The large model has 94 layers of 256 experts; its limits are 20 us at 4 memories, 40 at 16.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use motley_sched::prefetch::{NextLayer, NoPrefetch, Prediction, Prefetcher};
 use motley_sched::strategy::{OnDemand, TimelineStrategy};
 use motley_sched::{
     Action, Costs, Homes, Layout, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts,
-    Strategy, TierParts,
+    Strategy, Tier, TierParts,
 };
 use motley_trace::ExpertGrid;
 
@@ -27,6 +27,23 @@ struct Bench {
     random: fastrand::Rng,
     now: Nanos,
     layer: u16,
+}
+
+/// A device beside a CPU that has every expert.
+fn hybrid() -> Costs {
+    let unit = ComputeCost { launch_us: 5.0, per_token_us: 12.0, floor_us: 60.0 };
+    let home =
+        Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
+    Costs::one_tier(
+        ComputeCost { launch_us: 10.0, per_token_us: 0.1, floor_us: 8.0 },
+        TransferCost::new(10.0, 25.0),
+        Some(home),
+        2_654_208,
+    )
+}
+
+fn mrs(grid: ExpertGrid) -> Box<dyn CachePolicy> {
+    Box::new(Mrs::new(grid, MrsParams { alpha: 0.5, top: 2 * TOP_K as u16 }))
 }
 
 /// One layer's routing, drawn outside the measured time.
@@ -45,19 +62,36 @@ impl Bench {
         strategy: Box<dyn Strategy>,
         prefetcher: Box<dyn Prefetcher>,
     ) -> Self {
-        let unit = ComputeCost { launch_us: 5.0, per_token_us: 12.0, floor_us: 60.0 };
-        let home =
-            Homes { units: 1, layout: Layout::Whole, unit, entry_us: 0.0, entry_per_token_us: 0.0 };
-        let costs = Costs::one_tier(
-            ComputeCost { launch_us: 10.0, per_token_us: 0.1, floor_us: 8.0 },
-            TransferCost::new(10.0, 25.0),
-            Some(home),
-            2_654_208,
-        );
         let cache = ExpertCache::new(grid, Capacity::global_share(grid, 0.25), policy);
-        let limits = SchedulerLimits::default();
-        let tiers = vec![TierParts { cache, prefetcher, limits }];
-        let parts = SchedulerParts { costs, tiers, strategy };
+        let tier = TierParts { cache, prefetcher, limits: SchedulerLimits::default() };
+        Self::of(grid, SchedulerParts { costs: hybrid(), tiers: vec![tier], strategy })
+    }
+
+    /// A disk, memory with a CPU, and devices: `memories` in all.
+    fn of_memories(grid: ExpertGrid, memories: usize) -> Self {
+        let ssd = TransferCost::new(80.0, 5.0);
+        let hybrid = hybrid();
+        let cpu = hybrid.home.map_or(hybrid.tiers[0].unit, |home| home.unit);
+        let device = Tier { parent: Some(0), exclusive: true, entry_us: 20.0, ..hybrid.tiers[0] };
+        let mut tiers = vec![Tier::beside_home(cpu, ssd)];
+        tiers.resize(memories - 1, device);
+        let costs = Costs { home: None, tiers, ..hybrid };
+        let share = |tier: usize| if tier == 0 { 0.4 } else { 0.3 / (memories - 1) as f64 };
+        let cache = |tier: usize| match Capacity::global_share(grid, share(tier)) {
+            capacity if tier == 0 => ExpertCache::new(grid, capacity, mrs(grid)),
+            capacity => ExpertCache::following(grid, capacity),
+        };
+        let parts = |tier| TierParts {
+            cache: cache(tier),
+            prefetcher: Box::new(NextLayer::default()),
+            limits: SchedulerLimits::default(),
+        };
+        let tiers = (0..costs.tiers.len()).map(parts).collect();
+        let strategy = Box::new(TimelineStrategy::default());
+        Self::of(grid, SchedulerParts { costs, tiers, strategy })
+    }
+
+    fn of(grid: ExpertGrid, parts: SchedulerParts) -> Self {
         let scheduler = Scheduler::new(parts);
         let random = fastrand::Rng::with_seed(1);
         let mut bench = Self { grid, scheduler, random, now: Nanos::ZERO, layer: 0 };
@@ -104,7 +138,7 @@ impl Bench {
         let routing = Routing { routed, phase, predictions: &drawn.predictions };
         self.scheduler.on_routed(self.now, &routing);
         self.layer = (self.layer + 1) % self.grid.layers;
-        let mut pending = [None; 8];
+        let mut pending = [None; 64];
         loop {
             while let Some(action) = self.scheduler.poll_action(self.now) {
                 if matches!(action, Action::Load { .. } | Action::Compute { .. }) {
@@ -141,7 +175,6 @@ fn measure(criterion: &mut Criterion, name: &str, tokens: u32, mut bench: Bench)
 
 fn layers(criterion: &mut Criterion) {
     let lru = || Box::new(Lru::new());
-    let mrs = |grid| Box::new(Mrs::new(grid, MrsParams { alpha: 0.5, top: 2 * TOP_K as u16 }));
     let h1 = || Box::new(TimelineStrategy::default());
     let plain = || Bench::new(GRID, lru(), Box::new(OnDemand::default()), Box::new(NoPrefetch));
     let hybrid = || Bench::new(GRID, mrs(GRID), h1(), Box::new(NoPrefetch));
@@ -157,6 +190,10 @@ fn layers(criterion: &mut Criterion) {
     measure(criterion, "prefill-512/h1+mrs+h2", 512, full());
     measure(criterion, "large/decode/h1+mrs+h2", 1, of(LARGE));
     measure(criterion, "large/batch-64/h1+mrs+h2", 64, of(LARGE));
+    for memories in [2, 4, 8, 16] {
+        let name = format!("large/decode/{memories} memories");
+        measure(criterion, &name, 1, Bench::of_memories(LARGE, memories));
+    }
 }
 
 criterion_group!(benches, layers);

@@ -74,14 +74,19 @@ impl SchedulerSetup {
         let grid = header.grid();
         let build = if self.parts { StrategyChoice::build } else { StrategyChoice::build_whole };
         let (prefill, decode) = (build(self.rules.prefill), build(self.rules.decode));
-        let tier = |tier: &TierSetup| TierParts {
-            cache: ExpertCache::new(grid, tier.capacity.clone(), self.rules.policy.build(header)),
+        let policy = self.rules.policy;
+        let cache = |number: usize, capacity: Capacity| match number {
+            1.. if policy.looks_at_visits_only() => ExpertCache::following(grid, capacity),
+            _ => ExpertCache::new(grid, capacity, policy.build(header)),
+        };
+        let tier = |(number, tier): (usize, &TierSetup)| TierParts {
+            cache: cache(number, tier.capacity.clone()),
             prefetcher: self.rules.prefetch.build(grid),
             limits: tier.limits,
         };
         Scheduler::new(SchedulerParts {
             costs: self.costs.clone(),
-            tiers: self.tiers.iter().map(tier).collect(),
+            tiers: self.tiers.iter().enumerate().map(tier).collect(),
             strategy: Box::new(ByPhase::new(prefill, decode)),
         })
     }

@@ -17,7 +17,7 @@
 
 use motley_cost::Nanos;
 
-use crate::work::{LayerPlan, LayerWork, Presence, Share, Unit};
+use crate::work::{LayerPlan, LayerWork, MAX_TIERS, Presence, Share, Unit};
 
 mod queues;
 #[cfg(test)]
@@ -35,6 +35,8 @@ pub struct Timelines {
     /// Time of each item on each unit: home, then the tiers.
     times: Vec<Nanos>,
     units: usize,
+    /// One bit for each tier that others are below of.
+    above: u32,
     /// Time of one transfer over each link.
     loads: Vec<Nanos>,
     /// Which pool an item is taken from next, or what became of it.
@@ -123,6 +125,10 @@ impl Timelines {
         sources.map(alone).any(|alone| alone < with_links.0)
     }
 
+    fn is_above(&self, tier: u16) -> bool {
+        self.above >> tier & 1 == 1
+    }
+
     fn time(&self, item: u16, unit: usize) -> Nanos {
         self.times[usize::from(item) * self.units + unit]
     }
@@ -131,8 +137,14 @@ impl Timelines {
         let costs = work.costs;
         let tiers = costs.tiers.len();
         self.units = tiers + 1;
+        self.above = costs.tiers.iter().filter_map(|tier| tier.parent).fold(0, |a, b| a | 1 << b);
         self.times.clear();
-        for item in work.items {
+        for (i, item) in work.items.iter().enumerate() {
+            // In decode all are alike.
+            if i > 0 && work.items[i - 1].tokens == item.tokens {
+                self.times.extend_from_within((i - 1) * self.units..);
+                continue;
+            }
             self.times.push(costs.home_time(item.tokens, Share::WHOLE));
             let on = |tier| costs.tier_time(tier, item.tokens, Share::WHOLE);
             self.times.extend((0..tiers as u16).map(on));
@@ -160,7 +172,7 @@ impl Timelines {
             if item.at.in_tier(tier) != Presence::Resident {
                 continue;
             }
-            if !work.costs.has_children(tier) {
+            if !self.is_above(tier) {
                 self.residents[usize::from(tier)].add(i);
                 above = IN_TIER;
             } else if above != IN_TIER {
@@ -176,7 +188,7 @@ impl Timelines {
         let there = here + self.time(i, usize::from(tier) + 1);
         if self.time(i, usize::from(above)) < there {
             self.pools[usize::from(above)].add_staying(i);
-        } else if work.costs.has_children(tier) {
+        } else if self.is_above(tier) {
             self.pools[usize::from(tier) + 1].add_coming(i, here);
         } else {
             self.residents[usize::from(tier)].add_coming(i, here);
@@ -213,7 +225,7 @@ impl Timelines {
             unit: lane(Unit::Tier(number)),
             link_free: work.link_free_in(number),
             source: tier.parent.map_or(HOME, |parent| parent + 1),
-            is_above: costs.has_children(number),
+            is_above: self.above >> number & 1 == 1,
             is_optional: tier.parent.is_some() || costs.lanes() > 0,
         }));
         self.owner.clear();
@@ -236,8 +248,11 @@ impl Timelines {
                 best = next;
             }
         };
-        for tier in 0..self.tiers.len() {
-            consider(self.next_on_link(work, tier));
+        let first = self.first_links();
+        for source in 0..self.units {
+            if let Some(tier) = first[source] {
+                consider(self.next_on_link(work, usize::from(tier)));
+            }
         }
         for lane in 0..self.lanes.len() {
             consider(self.next_on_home(work, lane));
@@ -246,6 +261,22 @@ impl Timelines {
             consider(self.next_on_tier(work, tier));
         }
         best
+    }
+
+    /// Of the links that begin at each memory the one that would be done first.
+    fn first_links(&self) -> [Option<u16>; MAX_TIERS + 1] {
+        let mut first = [None; MAX_TIERS + 1];
+        let done = |tier: u16| {
+            let tier = usize::from(tier);
+            self.tiers[tier].link_free + self.loads[tier]
+        };
+        for (number, tier) in (0..).zip(&self.tiers) {
+            let best = &mut first[usize::from(tier.source)];
+            if best.is_none_or(|other| done(number) < done(other)) {
+                *best = Some(number);
+            }
+        }
+        first
     }
 
     /// The highest load of the source that is not on a link already.

@@ -180,14 +180,15 @@ impl Costs {
         Nanos::from_us(entry_us + f64::from(pass_tokens) * per_token_us)
     }
 
+    /// The tiers on the way to `tier`, one bit for each; not itself.
+    pub(crate) fn tiers_above(&self, tier: u16) -> u32 {
+        let above = std::iter::successors(self.parent(tier), |&at| self.parent(at));
+        above.fold(0, |mask, at| mask | 1 << at)
+    }
+
     /// The tier's own parent.
     pub fn parent(&self, tier: u16) -> Option<u16> {
         self.tiers[usize::from(tier)].parent
-    }
-
-    /// Whether experts go on from a tier to others.
-    pub fn has_children(&self, tier: u16) -> bool {
-        self.tiers.iter().any(|child| child.parent == Some(tier))
     }
 
     /// Number of home lanes.
@@ -256,6 +257,12 @@ impl Whereabouts {
     /// In `tier` or on its way to it.
     pub fn is_near(self, tier: u16) -> bool {
         self.in_tier(tier) != Presence::Absent
+    }
+
+    /// In any of the tiers of `mask`, one bit for each, or on its way to one.
+    pub(crate) fn is_near_any(self, mask: u32) -> bool {
+        let coming = self.coming.map_or(0, |(tier, _)| 1 << tier);
+        (self.resident | coming) & mask != 0
     }
 
     /// Where it is on its way to, and how long it takes.

@@ -51,6 +51,12 @@ impl PolicyChoice {
         }
     }
 
+    /// Whether its ranks follow from what was routed alone, so that all caches of a machine have
+    /// the same ones.
+    pub fn looks_at_visits_only(self) -> bool {
+        !matches!(self, Self::Lru)
+    }
+
     /// Whether it looks at router scores of all experts.
     pub fn uses_scores(self) -> bool {
         matches!(self, Self::Mrs { .. })

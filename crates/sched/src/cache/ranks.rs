@@ -73,6 +73,12 @@ impl Ranks {
         self.ranks[self.grid.index(key)]
     }
 
+    /// The ranks of every expert of `layer`.
+    pub(super) fn of_layer(&self, layer: u16) -> &[Rank] {
+        let first = self.grid.index(ExpertKey::new(layer, 0));
+        &self.ranks[first..first + usize::from(self.grid.experts)]
+    }
+
     /// Gives `key` a rank, whether it is resident or not.
     pub fn set(&mut self, key: ExpertKey, rank: Rank) {
         let index = self.grid.index(key);
@@ -90,14 +96,14 @@ impl Ranks {
         self.ranks[first..first + usize::from(self.grid.experts)].copy_from_slice(ranks);
         let leaf = self.leaf(ExpertKey::new(layer, 0));
         for (lowest, rank) in self.lowest[leaf..].iter_mut().zip(ranks) {
-            if *lowest != ABSENT {
-                *lowest = rank.0;
-            }
+            *lowest = if *lowest == ABSENT { ABSENT } else { rank.0 };
         }
         let (mut start, mut width) = (leaf / 2, self.experts_padded / 2);
         while width >= 1 {
-            for node in start..start + width {
-                self.lowest[node] = self.lowest[2 * node].min(self.lowest[2 * node + 1]);
+            let (upper, below) = self.lowest.split_at_mut(2 * start);
+            let nodes = &mut upper[start..start + width];
+            for (node, children) in nodes.iter_mut().zip(below.chunks_exact(2)) {
+                *node = children[0].min(children[1]);
             }
             (start, width) = (start / 2, width / 2);
         }

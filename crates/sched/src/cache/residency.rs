@@ -113,7 +113,7 @@ pub enum AdmitError {
 /// Every operation is O(log n) in the number of experts or better. Keys outside the grid are a
 /// programmer's error and panic.
 pub struct ExpertCache {
-    policy: Box<dyn CachePolicy>,
+    ranking: Ranking,
     ranks: Ranks,
     capacity: Capacity,
     /// Slot of each key, dense by [`ExpertGrid::index`].
@@ -126,6 +126,13 @@ pub struct ExpertCache {
     resident: u32,
 }
 
+/// Where ranks come from.
+enum Ranking {
+    Own(Box<dyn CachePolicy>),
+    /// From another cache ([`ExpertCache::follow`]).
+    Followed,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     key: Option<ExpertKey>,
@@ -135,6 +142,16 @@ struct Slot {
 impl ExpertCache {
     /// An empty cache. A per-layer capacity must name every layer of the grid.
     pub fn new(grid: ExpertGrid, capacity: Capacity, policy: Box<dyn CachePolicy>) -> Self {
+        Self::ranked(grid, capacity, Ranking::Own(policy))
+    }
+
+    /// An empty cache that ranks as another does ([`Self::follow`]): for a policy that looks at
+    /// visits only, so that many caches do not compute the same ranks many times.
+    pub fn following(grid: ExpertGrid, capacity: Capacity) -> Self {
+        Self::ranked(grid, capacity, Ranking::Followed)
+    }
+
+    fn ranked(grid: ExpertGrid, capacity: Capacity, ranking: Ranking) -> Self {
         let pools = match &capacity {
             Capacity::Global { slots } => vec![*slots],
             Capacity::PerLayer { slots } => {
@@ -143,7 +160,7 @@ impl ExpertCache {
             }
         };
         Self {
-            policy,
+            ranking,
             ranks: Ranks::new(grid),
             slot_of: vec![None; grid.len()],
             slots: vec![Slot::default(); capacity.total() as usize],
@@ -154,14 +171,16 @@ impl ExpertCache {
         }
     }
 
-    /// The policy's name.
-    pub fn policy_name(&self) -> &'static str {
-        self.policy.name()
-    }
-
     /// Whether needed experts may be used without a slot ([`CachePolicy::bypasses`]).
     pub fn bypasses(&self) -> bool {
-        self.policy.bypasses()
+        self.policy().is_some_and(CachePolicy::bypasses)
+    }
+
+    fn policy(&self) -> Option<&dyn CachePolicy> {
+        match &self.ranking {
+            Ranking::Own(policy) => Some(&**policy),
+            Ranking::Followed => None,
+        }
     }
 
     /// The domain of keys.
@@ -186,7 +205,17 @@ impl ExpertCache {
 
     /// Tells the policy what a layer needs; once per visit, before its lookups.
     pub fn on_visit(&mut self, routed: &Routed<'_>) {
-        self.policy.on_visit(routed, &mut self.ranks);
+        if let Ranking::Own(policy) = &mut self.ranking {
+            policy.on_visit(routed, &mut self.ranks);
+        }
+    }
+
+    /// Takes over the ranks of `layer` from `first`, after its [`Self::on_visit`], unless this
+    /// cache has a policy of its own.
+    pub fn follow(&mut self, first: &Self, layer: u16) {
+        if matches!(self.ranking, Ranking::Followed) {
+            self.ranks.set_layer(layer, first.ranks.of_layer(layer));
+        }
     }
 
     /// The slot of `key` if it is resident. Changes nothing.
@@ -241,7 +270,8 @@ impl ExpertCache {
             Capacity::PerLayer { .. } => self.ranks.lowest_in(key.layer),
         };
         let victim = victim.ok_or(AdmitError::Leased { key })?;
-        if self.policy.admits(self.ranks.get(key), self.ranks.get(victim)) {
+        let (newcomer, resident) = (self.ranks.get(key), self.ranks.get(victim));
+        if self.policy().is_none_or(|policy| policy.admits(newcomer, resident)) {
             Ok(Some(victim))
         } else {
             Err(AdmitError::Declined { key, victim })
@@ -260,7 +290,9 @@ impl ExpertCache {
         self.slot_of[index] = Some(slot);
         self.slots[slot.0 as usize] = Slot { key: Some(key), leases: 1 };
         self.resident += 1;
-        self.policy.on_admit(key, &mut self.ranks);
+        if let Ranking::Own(policy) = &mut self.ranking {
+            policy.on_admit(key, &mut self.ranks);
+        }
         Ok(Admitted { lease: Lease { key, slot }, evicted })
     }
 
@@ -313,7 +345,9 @@ impl ExpertCache {
         let pool = self.pool(key);
         self.free[pool].push(slot);
         self.resident -= 1;
-        self.policy.on_evict(key, &mut self.ranks);
+        if let Ranking::Own(policy) = &mut self.ranking {
+            policy.on_evict(key, &mut self.ranks);
+        }
     }
 
     fn pool(&self, key: ExpertKey) -> usize {

@@ -72,8 +72,8 @@ pub struct PrefetchView<'a> {
     /// Predictions for the coming layers, nearest first; empty when nobody makes any.
     pub predictions: &'a [Prediction],
     pub costs: &'a Costs,
-    /// In which tiers an expert is.
-    pub at: &'a dyn Fn(ExpertKey) -> Whereabouts,
+    /// In which tiers the experts of `predictions` are, prediction after prediction.
+    pub at: &'a [Whereabouts],
     /// Whether an expert need not be fetched: it is in the tier, in one that is not on the way
     /// there, or will be.
     pub is_near: &'a dyn Fn(ExpertKey) -> bool,

@@ -21,6 +21,10 @@ pub const MAX_CANDIDATES_LARGE: usize = 2;
 /// How many layers ahead are looked at; the source looks three ahead.
 pub const MAX_LAYERS: usize = 3;
 
+/// Up to so many tiers are all looked at in each layer. Of more, one is, in turn, and for one
+/// coming layer: many devices must not cost many times as much.
+pub const MAX_TIERS_AT_ONCE: usize = 2;
+
 /// Active experts from which a layer counts as large: prefill of a chunk.
 pub const LARGE_LAYER: usize = 32;
 
@@ -41,16 +45,19 @@ impl NextLayer {
         Self { decode_only: true, ..Self::default() }
     }
 
-    fn score(&mut self, view: &PrefetchView<'_>, prediction: &Prediction) {
+    fn score(&mut self, view: &PrefetchView<'_>, prediction: &Prediction, at: &[Whereabouts]) {
         self.items.clear();
-        self.items.extend(prediction.loads.iter().map(|&(expert, tokens)| {
+        self.items.extend(prediction.loads.iter().zip(at).map(|(&(expert, tokens), at)| {
             // What is on its way will be there.
-            let at = (view.at)(ExpertKey::new(prediction.layer, expert)).arrived();
-            WorkItem { expert, tokens: tokens.max(1), at }
+            WorkItem { expert, tokens: tokens.max(1), at: at.arrived() }
         }));
         self.absent.clear();
-        let is_absent =
-            |&i: &usize| !(view.is_near)(ExpertKey::new(prediction.layer, self.items[i].expert));
+        let not_above = !view.costs.tiers_above(view.tier);
+        let parent = view.costs.parent(view.tier);
+        let is_absent = |&i: &usize| {
+            let at = self.items[i].at;
+            !at.is_near_any(not_above) && parent.is_none_or(|parent| at.is_near(parent))
+        };
         self.absent.extend((0..self.items.len()).filter(is_absent));
         if self.absent.is_empty() {
             return;
@@ -105,14 +112,20 @@ impl Prefetcher for NextLayer {
     }
 
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
-        if self.decode_only && view.phase == Phase::Prefill {
+        if self.decode_only && view.phase == Phase::Prefill || !is_in_turn(view) {
             return;
         }
         self.gains.clear();
         let is_large = |prediction: &Prediction| prediction.loads.len() > LARGE_LAYER;
         let layers = if view.predictions.iter().any(is_large) { 1 } else { MAX_LAYERS };
-        for prediction in view.predictions.iter().take(layers) {
-            self.score(view, prediction);
+        let one = (view.costs.tiers.len() > MAX_TIERS_AT_ONCE).then(|| first_in_time(view, layers));
+        let mut at = view.at;
+        for (i, prediction) in view.predictions.iter().take(layers).enumerate() {
+            let (own, others) = at.split_at(prediction.loads.len());
+            if one.is_none_or(|one| one == i) {
+                self.score(view, prediction, own);
+            }
+            at = others;
         }
         self.gains.retain(|(gain, _)| *gain > 0);
         // Among equals the nearer layer first, since its prediction is the better one, and in a
@@ -120,6 +133,21 @@ impl Prefetcher for NextLayer {
         self.gains.sort_by_key(|&(gain, key)| (std::cmp::Reverse(gain), key.layer));
         out.extend(self.gains.iter().map(|(_, key)| Candidate::Guess(*key)));
     }
+}
+
+/// The nearest of `layers` predictions whose layer a copy begun now is in time for, else the
+/// furthest.
+fn first_in_time(view: &PrefetchView<'_>, layers: usize) -> usize {
+    let mut predictions = view.predictions.iter().take(layers);
+    let last = predictions.len().saturating_sub(1);
+    let in_time = |prediction: &Prediction| (view.late_by)(prediction.layer) == Nanos::ZERO;
+    predictions.position(in_time).unwrap_or(last)
+}
+
+/// Whether a tier is looked at in this layer.
+fn is_in_turn(view: &PrefetchView<'_>) -> bool {
+    let tiers = view.costs.tiers.len() as u16;
+    usize::from(tiers) <= MAX_TIERS_AT_ONCE || view.layer % tiers == view.tier
 }
 
 #[cfg(test)]
@@ -154,8 +182,8 @@ mod tests {
             phase: Phase::Decode,
             predictions: &predictions,
             costs: &costs,
-            at: &|_| Whereabouts::default(),
-            is_near: &|key| key == ExpertKey::new(1, 7),
+            at: &[Whereabouts::default(); 3],
+            is_near: &|_| false,
             late_by: &|_| Nanos::ZERO,
         };
         let mut out = Vec::new();

@@ -82,7 +82,7 @@ mod tests {
             phase,
             predictions: &[],
             costs: &costs,
-            at: &|_| Whereabouts::default(),
+            at: &[],
             is_near: &|key| key.expert == 4,
             late_by: &|_| Nanos::ZERO,
         };

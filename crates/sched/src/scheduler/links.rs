@@ -82,6 +82,9 @@ impl Scheduler {
     /// Asks a tier's prefetcher, once per layer and only when a guess could start.
     fn make_guesses(&mut self, now: Nanos, tier: usize) {
         let number = tier as u16;
+        if self.outlook.at_is_due {
+            self.look_ahead(now);
+        }
         let mut guesses = std::mem::take(&mut self.tiers[tier].guesses);
         let mut prefetcher = self.tiers[tier].lend_prefetcher();
         let took = self.costs.load_time(number, Share::WHOLE);
@@ -92,13 +95,26 @@ impl Scheduler {
             phase: self.outlook.phase,
             predictions: &self.outlook.predictions,
             costs: &self.costs,
-            at: &|key| self.whereabouts(key, now),
+            at: &self.outlook.at,
             is_near: &|key| self.is_near(number, key),
             late_by: &|layer| self.pace.late_by(now + took, layer),
         };
         prefetcher.candidates(&view, &mut guesses);
         guesses.reverse();
         self.tiers[tier].take_back(prefetcher, guesses);
+    }
+
+    /// Finds the predicted experts, once per layer for all tiers.
+    fn look_ahead(&mut self, now: Nanos) {
+        let mut at = std::mem::take(&mut self.outlook.at);
+        at.clear();
+        for prediction in &self.outlook.predictions {
+            let keys = prediction.loads.iter().map(|(expert, _)| (prediction.layer, *expert));
+            at.extend(
+                keys.map(|(layer, expert)| self.whereabouts(ExpertKey::new(layer, expert), now)),
+            );
+        }
+        (self.outlook.at, self.outlook.at_is_due) = (at, false);
     }
 
     /// Whether bytes of `key` can be copied to `tier` now: they are at its source and on no link.
@@ -110,12 +126,8 @@ impl Scheduler {
 
     /// Whether `tier` need not fetch `key`: it, or one that is not on the way to it, has it or will.
     fn is_near(&self, tier: u16, key: ExpertKey) -> bool {
-        let has = |other: u16| self.tiers[usize::from(other)].places.is_near(key);
-        let is_above = |other: u16| {
-            let mut above =
-                std::iter::successors(self.costs.parent(tier), |&at| self.costs.parent(at));
-            above.any(|at| at == other)
-        };
-        (0..self.tiers.len() as u16).any(|other| has(other) && !is_above(other))
+        let above = self.costs.tiers_above(tier);
+        let mut others = (0..).zip(&self.tiers).filter(|(other, _)| above >> other & 1 == 0);
+        others.any(|(_, other)| other.places.is_near(key))
     }
 }

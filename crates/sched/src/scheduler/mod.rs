@@ -61,11 +61,15 @@ pub struct SchedulerParts {
 struct Outlook {
     phase: Phase,
     predictions: Vec<Prediction>,
+    /// Where the predicted experts are, prediction after prediction.
+    at: Vec<Whereabouts>,
+    /// Whether they have not been looked for since the last routed layer.
+    at_is_due: bool,
 }
 
 impl Outlook {
     fn take(&mut self, routing: &Routing<'_>) {
-        self.phase = routing.phase;
+        (self.phase, self.at_is_due) = (routing.phase, true);
         self.predictions.resize_with(routing.predictions.len(), Prediction::default);
         for (kept, new) in self.predictions.iter_mut().zip(routing.predictions) {
             kept.layer = new.layer;
@@ -162,10 +166,15 @@ impl Scheduler {
         assert!(self.layer.is_done(), "layer {} is not done", self.layer.number());
         self.pace.on_routed(now, routing.routed.layer, routing.phase);
         self.links_free_in.clear();
-        for tier in &mut self.tiers {
-            tier.places.cache.on_visit(&routing.routed);
-            self.links_free_in.push(tier.places.link_free_at().since(now));
+        if let Some((first, others)) = self.tiers.split_first_mut() {
+            first.places.cache.on_visit(&routing.routed);
+            for tier in others {
+                tier.places.cache.on_visit(&routing.routed);
+                tier.places.cache.follow(&first.places.cache, routing.routed.layer);
+            }
         }
+        let free_in = |tier: &TierState| tier.places.link_free_at().since(now);
+        self.links_free_in.extend(self.tiers.iter().map(free_in));
         self.look_up(now, routing);
         let work = LayerWork {
             layer: routing.routed.layer,
