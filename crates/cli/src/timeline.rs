@@ -20,7 +20,7 @@ pub(crate) fn is_wanted(run: &Run) -> bool {
 /// Says before anything is generated when there will be nothing to draw.
 pub(crate) fn check(run: &Run, engine: &Engine) -> Result<()> {
     ensure!(
-        !is_wanted(run) || engine.hybrid().is_some() || engine.streams(),
+        !is_wanted(run) || engine.devices().is_some() || engine.streams(),
         "nothing to draw: all experts are in memory; a timeline shows a disk (--memory) or a \
          device (--devices) beside the CPU"
     );
@@ -34,7 +34,7 @@ pub(crate) fn write(run: &Run, engine: &Engine, session: &Session) -> Result<()>
     }
     let recorded = engine.take_spans().unwrap_or_default();
     ensure!(recorded.iter().next().is_some(), "nothing to draw: no block was shared or streamed");
-    let rows = match engine.hybrid() {
+    let rows = match engine.devices() {
         Some(_) => RowNames { dense: "dense", fast: "device", link: "copies", home: "CPU" },
         None => RowNames { dense: "dense", fast: "CPU", link: "disk", home: "CPU" },
     };
@@ -52,7 +52,7 @@ pub(crate) fn write(run: &Run, engine: &Engine, session: &Session) -> Result<()>
 
 /// The same routing in virtual time.
 fn simulate(engine: &Engine, session: &Session, recorded: &Spans, trace: &Trace) -> Result<Spans> {
-    if let Some(setup) = engine.hybrid().and_then(|device| device.setup()) {
+    if let Some(setup) = engine.devices().and_then(|device| device.setup()) {
         return Ok(hybrid_again(recorded, trace, &setup, DEFAULT_PREDICTION_ACCURACY)?);
     }
     let mut spans = Spans::default();

@@ -1,16 +1,14 @@
 //! `Engine`: a loaded model. Opens the files with `motley-model` first, so that
 //! llama.cpp only ever meets headers that were read and checked here.
 
-use crate::blocks::devices::helper::{HelperSource, HybridHelper};
-use crate::blocks::devices::{HybridHandle, HybridOptions, HybridReport};
-use crate::blocks::drive::{Drive, Streaming};
+use crate::blocks::drive::Drive;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
 use crate::blocks::helper::HelperMaker;
+use crate::blocks::machine::session::{MachineBlocks, MachineSource};
+use crate::blocks::machine::{DeviceOptions, MachineHandle, MachineReport};
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
-use crate::blocks::streaming::streaming;
-use crate::blocks::timeline::Timeline;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::text::constraint::{Constraint, ConstraintError};
 use crate::text::sampling::LazyVocabulary;
@@ -55,9 +53,8 @@ pub struct EngineOptions {
     pub memory_bytes: Option<u64>,
     /// How experts are streamed, with [`Loading::OnDemand`].
     pub streaming: StreamingOptions,
-    /// A device that shares the experts with the CPU, with [`Loading::Mapped`]; weights then
-    /// keep the file's order.
-    pub hybrid: Option<HybridOptions>,
+    /// Devices that share the experts with the CPU; weights then keep the file's order.
+    pub devices: Option<DeviceOptions>,
     /// GPUs llama.cpp computes dense work on; with none it keeps to the CPU.
     pub gpus: Vec<LayerGpu>,
     /// Layers whose dense part, and attention, it computes there.
@@ -78,7 +75,7 @@ impl Default for EngineOptions {
             yields_cores: true,
             memory_bytes: None,
             streaming: StreamingOptions::default(),
-            hybrid: None,
+            devices: None,
             gpus: Vec::new(),
             gpu_layers: 0,
             gpu_experts: false,
@@ -122,8 +119,7 @@ pub struct Engine {
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
     helper: Option<HelperMaker>,
-    hybrid: Option<HybridHandle>,
-    timeline: Option<Arc<Timeline>>,
+    machine: MachineHandle,
     vocabulary: LazyVocabulary,
 }
 
@@ -150,7 +146,7 @@ impl Engine {
         check_values(&files.headers)
             .map_err(|source| EngineError::Values { path: path.into(), source })?;
         let spec = Arc::new(spec);
-        let lays_out = options.repack && options.hybrid.is_none();
+        let lays_out = options.repack && options.devices.is_none();
         let repack = lays_out && may_rearrange(&spec);
         let EngineOptions { loading, gpu_layers, gpu_experts, .. } = *options;
         let threads = options.threads.prefill.threads as usize;
@@ -181,7 +177,7 @@ impl Engine {
         }
         let threads = options.threads.clone();
         let pools = pools(&threads).ok_or(EngineError::Threads(threads.prefill.threads))?;
-        let mut engine = Self {
+        Ok(Self {
             spec,
             files: files.opened,
             bytes,
@@ -191,39 +187,20 @@ impl Engine {
             options: options.clone(),
             dense_reads,
             helper: None,
-            hybrid: None,
-            timeline: options.records.then(|| Arc::new(Timeline::new())),
+            machine: MachineHandle::default(),
             vocabulary: LazyVocabulary::default(),
-        };
-        if options.loading == Loading::Mapped && engine.spec.is_moe() {
-            engine.share(options.hybrid.clone());
-        }
-        Ok(engine)
+        })
     }
 
-    /// Gives the sessions a device beside the CPU.
-    fn share(&mut self, options: Option<HybridOptions>) {
-        let Some((mut options, bytes)) = options.zip(self.bytes.clone()) else { return };
-        options.records |= self.options.records;
-        let handle = HybridHandle::default();
-        self.hybrid = Some(handle.clone());
-        let source =
-            HelperSource { spec: Arc::clone(&self.spec), files: self.files.clone(), bytes };
-        self.helper = Some(Arc::new(move || {
-            Box::new(HybridHelper::new(source.clone(), options.clone(), handle.clone()))
-        }));
-    }
-
-    /// What ran when since the last call, if it is recorded: on a device and the CPU, or on the
-    /// disk and the CPU when experts are streamed.
+    /// What ran when since the last call, if it is recorded: on every unit and link.
     pub fn take_spans(&self) -> Option<Spans> {
-        let shared = self.hybrid.as_ref().and_then(HybridHandle::take_spans);
-        shared.or_else(|| self.timeline.as_ref().map(|timeline| timeline.take()))
+        self.machine.take_spans()
     }
 
-    /// The device beside the CPU, if there is one: what it did in the session started last.
-    pub fn hybrid(&self) -> Option<&HybridHandle> {
-        self.hybrid.as_ref()
+    /// The devices that share the experts, if there are any: what they did in the session started
+    /// last.
+    pub fn devices(&self) -> Option<&MachineHandle> {
+        self.options.devices.is_some().then_some(&self.machine)
     }
 
     /// Gives every session started from now on a unit beside the CPU. Blocks whose
@@ -312,14 +289,34 @@ impl Engine {
         watcher: Option<Box<dyn RoutingWatcher>>,
         step: Arc<CurrentStep>,
     ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
-        let streamed = self.options.loading == Loading::OnDemand && self.spec.is_moe();
-        let streaming = if streamed { Some(self.streaming(shape)?) } else { None };
-        let resident = streaming.as_ref().map(|streaming| streaming.experts.resident());
+        let machine = self.machine_blocks(shape)?;
+        let resident = machine.as_ref().and_then(MachineBlocks::resident);
         let figures = Arc::new(SharedFigures::new(resident));
         let helper = self.helper.as_ref().map(|make| make());
-        let drive = Drive::new(streaming, watcher, Arc::clone(&figures));
+        let drive = Drive::new(machine, watcher, Arc::clone(&figures));
         let drive = drive.with_kernels(self.options.kernels.clone());
         Ok((drive.with_helper(helper).with_step(step), figures))
+    }
+
+    /// The executor of a session whose experts are read from disk or shared with devices.
+    fn machine_blocks(&self, shape: SessionShape) -> Result<Option<MachineBlocks>, SessionError> {
+        let source = MachineSource {
+            spec: Arc::clone(&self.spec),
+            files: self.files.clone(),
+            bytes: self.bytes.clone(),
+            records: self.options.records,
+        };
+        let (devices, handle) = (self.options.devices.clone(), self.machine.clone());
+        if self.streams() {
+            let (slots, options) = (self.slots(shape)?, &self.options.streaming);
+            let made = MachineBlocks::streaming(source, slots, options, devices, handle)?;
+            return Ok(Some(made));
+        }
+        // Without a mapping llama.cpp has rearranged the bytes, or has them on a GPU.
+        match devices.filter(|_| self.spec.is_moe() && self.bytes.is_some()) {
+            Some(devices) => Ok(Some(MachineBlocks::beside_cpu(source, devices, handle)?)),
+            None => Ok(None),
+        }
     }
 
     /// How weights came into memory.
@@ -353,12 +350,6 @@ impl Engine {
         Session::new((Arc::clone(&self.model), &self.spec), options, parts)
     }
 
-    fn streaming(&self, shape: SessionShape) -> Result<Streaming, SessionError> {
-        let slots = self.slots(shape)?;
-        let streaming = streaming(&self.spec, &self.files, slots, &self.options.streaming)?;
-        Ok(Streaming { timeline: self.timeline.clone(), ..streaming })
-    }
-
     fn slots(&self, shape: SessionShape) -> Result<u32, TooLittleMemory> {
         let budget = Budget::of(&self.spec, shape);
         match self.options.memory_bytes {
@@ -382,7 +373,7 @@ impl Engine {
             memory_bytes: self.options.memory_bytes,
             layouts: self.layouts(),
             streaming,
-            shared: self.hybrid.as_ref().map(shared_record),
+            shared: self.devices().map(shared_record),
             prefill: stats.prefill,
             decode: stats.decode,
             sampling_s: stats.sampling_time.as_secs_f64(),
@@ -390,12 +381,12 @@ impl Engine {
     }
 }
 
-fn shared_record(devices: &HybridHandle) -> SharedRecord {
-    let HybridReport { cache_slots, figures, .. } = devices.report();
+fn shared_record(devices: &MachineHandle) -> SharedRecord {
+    let MachineReport { cache_slots, figures, .. } = devices.report();
     SharedRecord {
         cache_slots,
         routed_pairs: figures.routed_pairs,
-        device_pairs: figures.fast_pairs,
+        device_pairs: figures.device_pairs,
         copies: figures.demanded_copies + figures.guessed_copies,
     }
 }

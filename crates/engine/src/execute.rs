@@ -1,6 +1,6 @@
 //! A decision as the engine's options: every setting is the decision's, nothing is chosen here.
 
-use crate::blocks::devices::{DeviceRoom, HybridOptions};
+use crate::blocks::machine::{DeviceOptions, DeviceRoom};
 use crate::blocks::options::StreamingOptions;
 use crate::engine::EngineOptions;
 use crate::session::SessionOptions;
@@ -49,7 +49,7 @@ impl EngineOptions {
             threads: decision.threads.clone(),
             memory_bytes: decision.memory_bytes,
             streaming: StreamingOptions { rules: decision.rules, ..StreamingOptions::default() },
-            hybrid: hybrid(decision, &devices, most_used),
+            devices: device_options(decision, &devices, most_used),
             gpus: layers
                 .map(|(device, share)| LayerGpu { device: device.clone(), part: share.part as f32 })
                 .collect(),
@@ -60,11 +60,11 @@ impl EngineOptions {
     }
 }
 
-fn hybrid(
+fn device_options(
     decision: &Decision,
     devices: &[(GpuDevice, &DeviceShare)],
     most_used: Vec<ExpertKey>,
-) -> Option<HybridOptions> {
+) -> Option<DeviceOptions> {
     let shares = matches!(
         decision.device_use,
         DeviceUse::DenseAndExperts { .. } | DeviceUse::Experts { .. }
@@ -76,12 +76,12 @@ fn hybrid(
     // As many as decided; where nobody could know what dense weights leave, as many as fit.
     let known = devices.iter().all(|(_, share)| share.expert_bytes.is_some());
     let experts_most = if known { decision.placement.gpu_slots() } else { u32::MAX };
-    shares.then(|| HybridOptions {
+    shares.then(|| DeviceOptions {
         experts_most,
         rules: decision.rules,
         costs: decision.expert_costs.clone(),
         most_used,
-        ..HybridOptions::over(devices.iter().map(room).collect())
+        ..DeviceOptions::over(devices.iter().map(room).collect())
     })
 }
 

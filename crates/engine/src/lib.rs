@@ -33,8 +33,10 @@ pub mod threads;
 pub mod weights;
 
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
-pub use blocks::devices::{DeviceRoom, HybridFigures, HybridHandle, HybridOptions, HybridReport};
 pub use blocks::figures::StreamFigures;
+pub use blocks::machine::{
+    DeviceOptions, DeviceRoom, MachineFigures, MachineHandle, MachineReport,
+};
 pub use blocks::options::StreamingOptions;
 pub use blocks::predict::PredictionAccuracy;
 pub use blocks::pressure::machine_memory;

@@ -2,8 +2,8 @@
 //! cancel. Reads the clock for its own timings only.
 
 use crate::blocks::drive::Drive;
-use crate::blocks::experts::ExpertsError;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
+use crate::blocks::machine::disk::ExpertsError;
 use crate::blocks::step::CurrentStep;
 use crate::chunk::{Logits, chunk_for};
 use crate::clock::now;

@@ -4,9 +4,9 @@
 //! `cargo xtask check loom` explores all of them; as ordinary tests, a sample.
 
 use motley_cost::{ComputeCost, TransferCost};
-use motley_engine::blocks::devices::{
-    Clock, CopyOrder, Executor, ExecutorParts, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit,
-    HybridError, Link, UnitFailed,
+use motley_engine::blocks::machine::{
+    Clock, CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Executor, ExecutorParts, Flow, Link,
+    MachineError, UnitFailed,
 };
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
 use motley_sched::prefetch::{Prediction, PrefetchChoice};
@@ -64,16 +64,18 @@ impl Memory {
     }
 }
 
-struct Device {
+struct Unit {
     memory: Arc<Memory>,
     launches: u32,
 }
 
-impl FastUnit for Device {
-    /// Experts computed so far.
-    type Job = Vec<u16>;
+impl Device for Unit {
+    type Block = ();
+    /// Experts computed.
+    type Rows = Vec<u16>;
 
-    fn compute(&mut self, job: &mut Vec<u16>, orders: &[FastOrder]) -> Result<Flow, UnitFailed> {
+    fn compute(&mut self, (): &(), orders: &[DeviceOrder]) -> Result<(Vec<u16>, Flow), UnitFailed> {
+        let mut rows = Vec::new();
         let Some(left) = self.launches.checked_sub(1) else {
             self.launches = u32::MAX;
             return Err(UnitFailed("device lost".into()));
@@ -83,9 +85,9 @@ impl FastUnit for Device {
             let buffer = order.buffer as usize;
             let content = || self.memory.contents.lock().expect("no panic")[buffer];
             assert_eq!(self.memory.holders.hold(buffer, content), Some(order.key));
-            job.push(order.key.expert);
+            rows.push(order.key.expert);
         }
-        Ok(Flow::Done)
+        Ok((rows, Flow::Done))
     }
 }
 
@@ -106,13 +108,13 @@ impl Link for Wire {
     }
 }
 
-struct Cpu {
+struct Cores {
     flow: Flow,
     computed: Vec<u16>,
 }
 
-impl HomeUnit for Cpu {
-    fn compute(&mut self, orders: &[HomeOrder]) -> Result<Flow, UnitFailed> {
+impl Cpu for Cores {
+    fn compute(&mut self, orders: &[CpuOrder]) -> Result<Flow, UnitFailed> {
         self.computed.extend(orders.iter().map(|order| order.key.expert));
         Ok(self.flow)
     }
@@ -151,37 +153,40 @@ fn scheduler(scenario: Scenario) -> Scheduler {
     })
 }
 
-fn executor(scenario: Scenario) -> Executor<Device> {
+fn executor(scenario: Scenario) -> Executor<Unit> {
     let memory = Arc::new(Memory::new());
     let executor = Executor::new(ExecutorParts {
         scheduler: scheduler(scenario),
-        staging_slots: STAGING_SLOTS,
-        fast: Device { memory: Arc::clone(&memory), launches: scenario.launches },
-        link: Wire { memory, works: scenario.copies },
+        disk: None,
+        devices: vec![(
+            Unit { memory: Arc::clone(&memory), launches: scenario.launches },
+            Box::new(Wire { memory, works: scenario.copies }),
+        )],
+        overlap: true,
         // A clock that stands still: what is decided follows from the order of threads alone.
         clock: Clock::scaled(f64::INFINITY),
         records: false,
     });
     let residents = [ExpertKey::new(0, 0), ExpertKey::new(1, 0)];
-    executor.preload(&residents).expect("copies that work");
+    executor.preload(0, &residents).expect("copies that work");
     executor
 }
 
 /// One block of all experts; those computed, sorted.
 fn block(
-    executor: &Executor<Device>,
+    executor: &Executor<Unit>,
     layer: u16,
     flow: Flow,
-) -> Result<(Flow, Vec<u16>), HybridError> {
+) -> Result<(Flow, Vec<u16>), MachineError> {
     let experts: Vec<u16> = (0..EXPERTS).collect();
     let routed = Routed { layer, tokens: 1, experts: &experts, ..Routed::default() };
     // Only a prefetcher that is asked for looks at it.
     let next = [Prediction { layer: layer + 1, loads: vec![(2, 1)] }];
     let predictions = if layer + 1 < LAYERS { &next[..] } else { &[] };
     let routing = Routing { routed, phase: Phase::Decode, predictions };
-    let mut cpu = Cpu { flow, computed: Vec::new() };
-    let done = executor.run(&routing, Vec::new(), &mut cpu)?;
-    let mut computed = done.job;
+    let mut cpu = Cores { flow, computed: Vec::new() };
+    let done = executor.run(&routing, Some(()), &mut cpu)?;
+    let mut computed: Vec<u16> = done.rows.into_iter().flatten().collect();
     computed.extend(cpu.computed);
     computed.sort_unstable();
     Ok((done.flow, computed))
@@ -195,7 +200,7 @@ fn two_blocks(scenario: Scenario) {
         Ok((Flow::Cancelled, computed)) => {
             assert!(computed.windows(2).all(|pair| pair[0] < pair[1]), "{computed:?}");
         }
-        Err(error) => assert!(matches!(error, HybridError::Unit { unit: "the device", .. })),
+        Err(error) => assert!(matches!(error, MachineError::Unit { unit: "the device", .. })),
     }
     let (flow, computed) = block(&executor, 1, Flow::Done).expect("units that work");
     assert_eq!((flow, computed), (Flow::Done, vec![0, 1, 2]));

@@ -59,7 +59,7 @@ fn in_engine(path: &Path, decision: &Decision) -> Option<SchedulerSetup> {
     session.prefill(&[1, 2, 3]).expect("it runs");
     session.decode(4).expect("it runs");
     let streamed = session.setup().cloned();
-    streamed.or_else(|| engine.hybrid().and_then(|devices| devices.setup()))
+    streamed.or_else(|| engine.devices().and_then(|devices| devices.setup()))
 }
 
 #[test]

@@ -45,12 +45,28 @@ impl SchedulerSetup {
     /// For the slots of devices beside a CPU that has every expert.
     pub fn beside_home(
         rules: Rules,
-        shares: Shares,
+        shares: Vec<Shares>,
         costs: Costs,
         most_used: Vec<ExpertKey>,
     ) -> Self {
-        let Shares { capacity, limits } = shares;
-        Self { costs, tiers: vec![TierSetup { capacity, limits }], rules, parts: false, most_used }
+        let costs = costs.over_devices(shares.len());
+        let tiers = shares.into_iter().map(TierSetup::from).collect();
+        Self { costs, tiers, rules, parts: false, most_used }
+    }
+
+    /// The same as [`Self::beyond_ram`] with devices behind memory; `beside_home` says what
+    /// things would cost if the CPU had every expert.
+    #[must_use]
+    pub fn with_devices(
+        mut self,
+        shares: Vec<Shares>,
+        beside_home: Costs,
+        most_used: Vec<ExpertKey>,
+    ) -> Self {
+        let disk = self.costs.tiers[0].link;
+        self.costs = beside_home.over_devices(shares.len()).behind_disk(disk);
+        self.tiers.extend(shares.into_iter().map(TierSetup::from));
+        Self { most_used, ..self }
     }
 
     /// The room of the first tier.
@@ -58,15 +74,23 @@ impl SchedulerSetup {
         &self.tiers[0]
     }
 
-    /// What the first tier begins with, as far as there is room: whole layers under a split by
-    /// layers, else the most used experts.
-    pub fn residents(&self, header: &TraceHeader) -> Vec<ExpertKey> {
-        match self.rules.decode {
-            StrategyChoice::LayerSplit => {
-                LayerSplit::residents(header.grid(), self.first().capacity.total())
-            }
-            _ => self.most_used.clone(),
-        }
+    /// What each tier begins with, as far as there is room: whole layers under a split by layers,
+    /// else the most used experts, dealt to tiers as they have room. Memory that is filled from a
+    /// disk begins empty.
+    pub fn residents(&self, header: &TraceHeader) -> Vec<Vec<ExpertKey>> {
+        let from_disk = self.costs.home.is_none() && self.tiers.len() > 1;
+        let room = |tier: usize| match from_disk && tier == 0 {
+            true => 0,
+            false => self.tiers[tier].capacity.total() as usize,
+        };
+        let rooms: Vec<usize> = (0..self.tiers.len()).map(room).collect();
+        let all: usize = rooms.iter().sum();
+        let by_layers = self.rules.decode == StrategyChoice::LayerSplit;
+        let keys = match by_layers {
+            true => LayerSplit::residents(header.grid(), all as u32),
+            false => self.most_used.clone(),
+        };
+        deal(&keys, &rooms, by_layers)
     }
 
     /// The scheduler before its first layer.
@@ -89,5 +113,46 @@ impl SchedulerSetup {
             tiers: self.tiers.iter().enumerate().map(tier).collect(),
             strategy: Box::new(ByPhase::new(prefill, decode)),
         })
+    }
+}
+
+impl From<Shares> for TierSetup {
+    fn from(Shares { capacity, limits }: Shares) -> Self {
+        Self { capacity, limits }
+    }
+}
+
+/// Deals keys to tiers: one after the other `in_order`, else each to the tier that is emptiest for
+/// its size, so that all have a part of the first.
+fn deal(keys: &[ExpertKey], rooms: &[usize], in_order: bool) -> Vec<Vec<ExpertKey>> {
+    let mut dealt = vec![Vec::new(); rooms.len()];
+    for &key in keys {
+        let with_room = (0..rooms.len()).filter(|&tier| dealt[tier].len() < rooms[tier]);
+        let fullness = |tier: usize| dealt[tier].len() as f64 / rooms[tier] as f64;
+        let next = match in_order {
+            true => with_room.min(),
+            false => with_room.min_by(|&a, &b| fullness(a).total_cmp(&fullness(b))),
+        };
+        let Some(tier) = next else { break };
+        dealt[tier].push(key);
+    }
+    dealt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experts_are_dealt_as_tiers_have_room() {
+        let keys: Vec<ExpertKey> = (0..6).map(|expert| ExpertKey::new(0, expert)).collect();
+        let numbers = |in_order| {
+            let dealt = deal(&keys, &[3, 0, 2], in_order);
+            dealt.iter().map(|own| own.iter().map(|key| key.expert).collect()).collect()
+        };
+        let spread: Vec<Vec<u16>> = numbers(false);
+        assert_eq!(spread, [vec![0, 2, 4], vec![], vec![1, 3]]);
+        let in_order: Vec<Vec<u16>> = numbers(true);
+        assert_eq!(in_order, [vec![0, 1, 2], vec![], vec![3, 4]]);
     }
 }

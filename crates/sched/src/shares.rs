@@ -1,18 +1,17 @@
-//! How layers divide among devices, and the slots of their memory among layers and between experts
-//! that stay and those that pass through. Numbers in, numbers out: a driver made the slots.
+//! How the slots of a device's memory divide among layers and between experts that stay and those
+//! that pass through. Numbers in, numbers out: a driver made the slots.
 //!
-//! Where there are several devices, the experts of a layer are on one of them: a token goes through
-//! the layers in turn, so one computes at a time, as llama.cpp divides dense layers
-//! (docs/decisions/0072).
+//! Every device holds experts of every layer, so that all of them compute at once
+//! (docs/decisions/0086).
 //!
-//! A slot fits the experts of every layer of its device whose matrices have the same shape and
+//! A slot fits the experts of every layer whose matrices have the same shape and
 //! quantisation. With one kind of layer all slots are one pool; with several, each kind has a pool,
 //! and its layers share that equally, since an expert does not fit every slot.
 
 use crate::cache::Capacity;
 use crate::scheduler::SchedulerLimits;
 
-/// The slots of one or more devices.
+/// The slots of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceSlots {
     /// Of all kinds.
@@ -30,8 +29,6 @@ pub struct DeviceSlots {
 /// The slots that fit one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerSlots {
-    /// Which device they are on.
-    pub device: u16,
     /// How many; none for a layer without experts.
     pub slots: u32,
     /// Bytes of one: layers with equally many of equal size share them.
@@ -64,19 +61,16 @@ impl Shares {
     }
 }
 
-/// The device of each layer, given the bytes of its experts and each device's room: neighbours
-/// stay together, and a device gets as much of the experts as it has of the room. `None` where
-/// nobody has any.
-pub fn devices_of_layers(expert_bytes: &[u64], rooms: &[u64]) -> Vec<Option<u16>> {
-    let sum = |values: &[u64]| values.iter().map(|&value| u128::from(value)).sum::<u128>();
-    let (all, room) = (sum(expert_bytes), sum(rooms));
-    let device_of = |layer: usize| {
-        // Where the layer's middle falls, if the devices' rooms lie beside each other.
-        let middle = 2 * sum(&expert_bytes[..layer]) + u128::from(expert_bytes[layer]);
-        let ends = |device: usize| 2 * sum(&rooms[..=device]) * all;
-        (0..rooms.len()).find(|&device| middle * room < ends(device)).map(|device| device as u16)
+/// Divides `most` slots among devices as their own `slots` are; each has at most its own.
+pub fn divide(most: u32, slots: &[u32]) -> Vec<u32> {
+    let all: u64 = slots.iter().map(|&slots| u64::from(slots)).sum();
+    let most = u64::from(most).min(all);
+    // Up to and including each device, so that nothing is lost in rounding.
+    let upto = |device: usize| {
+        let before: u64 = slots[..device].iter().map(|&slots| u64::from(slots)).sum();
+        before * most / all.max(1)
     };
-    (0..expert_bytes.len()).map(device_of).collect()
+    (0..slots.len()).map(|device| (upto(device + 1) - upto(device)) as u32).collect()
 }
 
 impl DeviceSlots {
@@ -118,7 +112,7 @@ mod tests {
     use super::*;
 
     fn layer(slots: u32, slot_bytes: u64) -> LayerSlots {
-        LayerSlots { device: 0, slots, slot_bytes }
+        LayerSlots { slots, slot_bytes }
     }
 
     #[test]
@@ -152,41 +146,23 @@ mod tests {
     }
 
     #[test]
-    fn equal_pools_on_two_devices_are_two() {
-        let on = |device| LayerSlots { device, slots: 20, slot_bytes: 7 };
-        let layers = vec![on(0), on(0), on(1), on(1)];
-        let device = DeviceSlots { all: 40, most: u32::MAX, experts: 64, all_experts: 256, layers };
-        assert_eq!(Shares::of(&device).capacity, Capacity::PerLayer { slots: vec![7; 4] });
-    }
-
-    #[test]
-    fn layers_divide_as_the_rooms_do() {
-        let of = |layers: &[u64], rooms: &[u64]| devices_of_layers(layers, rooms);
-        let on = |devices: &[u16]| devices.iter().copied().map(Some).collect::<Vec<_>>();
-        assert_eq!(of(&[10; 6], &[24, 8]), on(&[0, 0, 0, 0, 1, 1]));
-        assert_eq!(of(&[0, 10, 10, 10], &[8, 8, 8]), on(&[0, 0, 1, 2]));
-        assert_eq!(of(&[30, 10, 10, 10], &[8, 8]), on(&[0, 1, 1, 1]), "bytes count, not layers");
-        assert_eq!(of(&[10; 3], &[5, 0]), on(&[0; 3]), "nothing goes where there is no room");
-        assert_eq!(of(&[10; 2], &[0, 0]), [None, None]);
+    fn slots_divide_as_devices_have_them() {
+        assert_eq!(divide(40, &[60, 20]), [30, 10]);
+        assert_eq!(divide(u32::MAX, &[60, 20]), [60, 20]);
+        assert_eq!(divide(5, &[0, 3, 3, 3]), [0, 1, 2, 2]);
+        assert!(divide(5, &[]).is_empty());
+        assert_eq!(divide(7, &[0, 0]), [0, 0]);
     }
 
     proptest! {
         #[test]
-        fn no_device_gets_more_than_its_part_and_a_layer(
-            layers in proptest::collection::vec(0u64..1 << 40, 1..80),
-            rooms in proptest::collection::vec(0u64..1 << 40, 1..5),
+        fn no_slot_is_lost_or_given_twice(
+            most in 0u32..2000,
+            slots in proptest::collection::vec(0u32..500, 1..9),
         ) {
-            prop_assume!(layers.iter().sum::<u64>() > 0 && rooms.iter().sum::<u64>() > 0);
-            let found = devices_of_layers(&layers, &rooms);
-            prop_assert!(found.is_sorted() && found.iter().all(Option::is_some));
-            let (all, room) = (layers.iter().sum::<u64>(), rooms.iter().sum::<u64>());
-            let most = *layers.iter().max().expect("a layer");
-            for (device, &own) in rooms.iter().enumerate() {
-                let given = layers.iter().zip(&found).filter(|(_, at)| **at == Some(device as u16));
-                let given: u64 = given.map(|(bytes, _)| bytes).sum();
-                let part = (u128::from(all) * u128::from(own) / u128::from(room)) as u64;
-                prop_assert!(given <= part + most + 1, "{given} of {part}");
-            }
+            let given = divide(most, &slots);
+            prop_assert!(given.iter().zip(&slots).all(|(given, own)| given <= own));
+            prop_assert_eq!(given.iter().sum::<u32>(), most.min(slots.iter().sum()));
         }
 
         /// What stays and what passes through never needs more slots than the pools have.

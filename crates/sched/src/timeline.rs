@@ -248,11 +248,8 @@ impl Timelines {
                 best = next;
             }
         };
-        let first = self.first_links();
-        for source in 0..self.units {
-            if let Some(tier) = first[source] {
-                consider(self.next_on_link(work, usize::from(tier)));
-            }
+        for tier in self.first_links().into_iter().flatten() {
+            consider(self.next_on_link(work, usize::from(tier)));
         }
         for lane in 0..self.lanes.len() {
             consider(self.next_on_home(work, lane));

@@ -138,6 +138,29 @@ impl Costs {
         Self { home, tiers: vec![Tier::beside_home(unit, link)], expert_bytes }
     }
 
+    /// The same with `devices` tiers beside home, each like the first where it is not known better.
+    #[must_use]
+    pub fn over_devices(mut self, devices: usize) -> Self {
+        self.tiers.resize(devices, self.tiers[0]);
+        self
+    }
+
+    /// The same machine when the model is beyond its RAM: experts come from a disk, RAM with the CPU
+    /// becomes the first tier, and the others, behind it, have their experts alone: RAM is too
+    /// small to keep a copy.
+    #[must_use]
+    pub fn behind_disk(self, disk: TransferCost) -> Self {
+        let cpu = self.home.map_or_else(|| self.tiers[0].unit, |home| home.unit);
+        let behind = |tier: &Tier| Tier {
+            parent: Some(tier.parent.map_or(0, |parent| parent + 1)),
+            exclusive: true,
+            ..*tier
+        };
+        let others = self.tiers.iter().map(behind);
+        let tiers = std::iter::once(Tier::beside_home(cpu, disk)).chain(others).collect();
+        Self { home: None, tiers, expert_bytes: self.expert_bytes }
+    }
+
     /// Part of an expert on a tier's unit, without the entry.
     pub fn tier_time(&self, tier: u16, tokens: u32, share: Share) -> Nanos {
         self.tiers[usize::from(tier)].unit.scaled(share.fraction()).time(tokens)
@@ -313,29 +336,29 @@ impl LayerWork<'_> {
         self.links_free_in.get(usize::from(tier)).copied().unwrap_or_default()
     }
 
-    /// Where an item is best waited for in a machine of one tier: there, at home, or not decided
-    /// here.
+    /// Where an item is best waited for: in a tier that has it, at home, or not decided here.
     ///
     /// An expert on its way is waited for unless its home unit, asked now, would be done sooner;
     /// it must not be loaded a second time.
     pub fn waits_at(&self, item: &WorkItem) -> Waits {
-        match item.presence() {
-            Presence::Resident => Waits::Tier,
-            Presence::Absent => Waits::Anywhere,
-            Presence::Arriving(here) => {
-                let there = here + self.costs.tier_time(0, item.tokens, Share::WHOLE);
-                let home = self.costs.home_time(item.tokens, Share::WHOLE);
-                if home < there { Waits::Home } else { Waits::Tier }
-            }
+        // The furthest tier that has it: what is in a device is there to be computed there.
+        let tiers = (0..self.costs.tiers.len() as u16).rev();
+        let mut has_it = tiers.filter(|&tier| item.at.in_tier(tier) == Presence::Resident);
+        if let Some(tier) = has_it.next() {
+            return Waits::Tier(tier);
         }
+        let Some((tier, here)) = item.at.coming() else { return Waits::Anywhere };
+        let there = here + self.costs.tier_time(tier, item.tokens, Share::WHOLE);
+        let home = self.costs.home_time(item.tokens, Share::WHOLE);
+        if home < there { Waits::Home } else { Waits::Tier(tier) }
     }
 }
 
 /// The answer of [`LayerWork::waits_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
-    /// The tier has it or will have it soon.
-    Tier,
+    /// A tier has it or will have it soon.
+    Tier(u16),
     /// Its bytes are on their way but too far; only its home unit may compute it.
     Home,
     /// Its bytes are at home: computed there, or loaded.

@@ -71,7 +71,9 @@ pub fn hybrid_again(
     prediction_accuracy: f64,
 ) -> Result<Spans, DriveError> {
     let mut scheduler = setup.scheduler(&trace.header);
-    scheduler.preload(0, &setup.residents(&trace.header));
+    for (tier, keys) in (0..).zip(setup.residents(&trace.header)) {
+        scheduler.preload(tier, &keys);
+    }
     let truth = |phase| Truth {
         costs: measured(recorded, trace, phase, &setup.costs),
         dense: dense(recorded, trace, phase),

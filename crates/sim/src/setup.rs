@@ -144,7 +144,9 @@ impl Setup {
             setup.most_used = most_used(trace, trace.header.grid());
         }
         let mut scheduler = setup.scheduler(&trace.header);
-        scheduler.preload(0, &setup.residents(&trace.header));
+        for (tier, keys) in (0..).zip(setup.residents(&trace.header)) {
+            scheduler.preload(tier, &keys);
+        }
         let mut world =
             World::new(self.costs.clone(), self.dense_cost).with_predictions(self.predictions);
         if let Some((faults, seed)) = self.faults {
@@ -229,7 +231,7 @@ pub fn setup_of(decision: &Decision, model: &ModelShape, costs: Costs) -> Schedu
         Regime::Hybrid => {
             let slots = device_slots(model, decision.placement.gpu_slots());
             let known = decision.expert_costs.clone().unwrap_or(costs);
-            SchedulerSetup::beside_home(rules, Shares::of(&slots), known, Vec::new())
+            SchedulerSetup::beside_home(rules, vec![Shares::of(&slots)], known, Vec::new())
         }
         Regime::NearData | Regime::OneMemory => SchedulerSetup {
             costs,
@@ -260,7 +262,7 @@ fn rules(choices: &Choices<'_>, decision: &Decision, regime: Regime) -> Rules {
 /// Slots of a device that fit every layer.
 fn device_slots(model: &ModelShape, slots: u32) -> DeviceSlots {
     let (layers, experts) = (u32::from(model.layers), u32::from(model.experts));
-    let layer = LayerSlots { device: 0, slots, slot_bytes: model.expert.bytes };
+    let layer = LayerSlots { slots, slot_bytes: model.expert.bytes };
     DeviceSlots {
         all: slots,
         most: u32::MAX,

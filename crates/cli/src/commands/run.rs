@@ -9,7 +9,7 @@ use crate::terminal::{self, note, print_json};
 use crate::timeline;
 use anyhow::{Context, Result};
 use motley_engine::{
-    ChatMessage, Engine, Finish, Generation, HybridHandle, HybridReport, Runtime, Seam, Session,
+    ChatMessage, Engine, Finish, Generation, MachineHandle, MachineReport, Runtime, Seam, Session,
     SessionOptions, SessionStats, StreamFigures, TextStream,
 };
 use motley_plan::{Decision, Outputs};
@@ -190,16 +190,16 @@ fn figures(stats: &SessionStats) -> String {
 
 /// What the device beside the CPU did.
 fn shared(engine: &Engine) -> String {
-    let Some(report) = engine.hybrid().map(HybridHandle::report) else { return String::new() };
-    let HybridReport { cache_slots, refused, refused_reason, figures } = report;
+    let Some(report) = engine.devices().map(MachineHandle::report) else { return String::new() };
+    let MachineReport { cache_slots, refused, refused_reason, figures } = report;
     let pairs = figures.routed_pairs.max(1) as f64;
     let refused = refused_reason
         .map_or(String::new(), |reason| format!(", {refused} blocks refused ({reason})"));
     format!(
         "; device with {cache_slots} experts computed {:.0} % of pairs in {} launches, {} copies \
          on demand, {} on a guess, {} of them unused{refused}",
-        100.0 * figures.fast_pairs as f64 / pairs,
-        figures.fast_launches,
+        100.0 * figures.device_pairs as f64 / pairs,
+        figures.launches,
         figures.demanded_copies,
         figures.guessed_copies,
         figures.guessed_unused,

@@ -244,7 +244,7 @@ fn engine_options(job: &Job, runtime: &Runtime) -> Result<EngineOptions> {
         // The bare engine has no way to leave experts on disk, and shares none: it maps the file.
         let bare = |options: EngineOptions| EngineOptions {
             loading: Loading::Mapped,
-            hybrid: None,
+            devices: None,
             memory_bytes: None,
             ..options
         };

@@ -1,102 +1,54 @@
-//! The drive loop in real time: routing in, the scheduler's actions carried out on
-//! disk and CPU. It starts what it is told and reports back when it has ended; it
-//! chooses nothing. The simulator has a sibling of this file in virtual time.
-//!
-//! ggml computes experts fastest together, so everything that is ready is one
-//! computation: each is reported as done when it is taken up, and all are computed
-//! before the loop waits for the disk. Loads go on meanwhile.
+//! What computes the blocks of a session: the machine's executor where experts are on disk or on
+//! devices, a helper, or the CPU alone, whole blocks at a time. Watches and counts; chooses nothing.
 
-use crate::blocks::experts::{Experts, Landed};
 use crate::blocks::figures::{BlockTimes, SharedFigures, StreamFigures, added};
 use crate::blocks::helper::BlockHelper;
-use crate::blocks::loads::Loads;
-use crate::blocks::predict::Predictor;
-use crate::blocks::pressure::PressureWatch;
+use crate::blocks::machine::session::MachineBlocks;
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
 use crate::blocks::step::CurrentStep;
-use crate::blocks::timeline::Timeline;
 use crate::clock::now;
-use motley_cost::Nanos;
 use motley_ggml::{
     BlockError, BlockExecutor, Claims, ComputeOutcome, CpuUnit, ExpertBlock, Model, SubsetError,
     Way,
 };
 use motley_model::ModelSpec;
 use motley_plan::ExpertKernels;
-use motley_sched::prefetch::Prediction;
-use motley_sched::{Action, Purpose, Routing, Scheduler, SchedulerSetup, Unit};
-use motley_store::{FilledExpert, Priority};
-use motley_trace::{ExpertKey, PhaseRecord};
+use motley_sched::SchedulerSetup;
+use motley_trace::PhaseRecord;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 /// Executor of one session's blocks.
 pub(crate) struct Drive {
-    /// `None` when llama.cpp holds all expert bytes.
-    streaming: Option<Streaming>,
+    /// `None` when llama.cpp holds all expert bytes and no device has some.
+    machine: Option<MachineBlocks>,
     /// A unit beside the CPU, for blocks whose bytes llama.cpp holds.
     helper: Option<Box<dyn BlockHelper>>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: RoutedBlock,
     figures: Arc<SharedFigures>,
+    /// Figures when the last block ended: the disk goes on between blocks, and what it does
+    /// there belongs to the next.
+    counted: StreamFigures,
     step: Arc<CurrentStep>,
     /// How the CPU computes experts.
     kernels: ExpertKernels,
 }
 
-/// A scheduler and the hands it moves.
-pub(crate) struct Streaming {
-    pub(crate) scheduler: Scheduler,
-    /// What it was built from.
-    pub(crate) setup: SchedulerSetup,
-    pub(crate) experts: Experts,
-    /// Scores and predictions, for a policy or prefetcher that looks at them.
-    pub(crate) predictor: Option<Predictor>,
-    /// Whether what is there is computed while the rest arrives.
-    pub(crate) overlap: bool,
-    pub(crate) pressure: PressureWatch,
-    /// Fewest slots the cache ever had.
-    pub(crate) slots_least: u32,
-    /// Slots beside the cache's.
-    pub(crate) staging_slots: u32,
-    pub(crate) started: Instant,
-    /// Of the current block.
-    pub(crate) times: BlockTimes,
-    /// Figures when the last block ended: the disk goes on between blocks, and what it does
-    /// there belongs to the next.
-    pub(crate) counted: StreamFigures,
-    pub(crate) scratch: Scratch,
-    /// What ran when, if somebody wants to know.
-    pub(crate) timeline: Option<Arc<Timeline>>,
-    /// What the batch under way is.
-    pub(crate) step: Arc<CurrentStep>,
-    /// How the CPU computes what is ready.
-    pub(crate) kernels: ExpertKernels,
-}
-
-/// Buffers kept between blocks: a decode step allocates next to nothing.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    loads: Loads,
-    ready: Vec<(u32, FilledExpert)>,
-}
-
 impl Drive {
     pub(crate) fn new(
-        streaming: Option<Streaming>,
+        machine: Option<MachineBlocks>,
         watcher: Option<Box<dyn RoutingWatcher>>,
         figures: Arc<SharedFigures>,
     ) -> Self {
         let step = Arc::default();
         let (routed, kernels) = (RoutedBlock::default(), ExpertKernels::exact());
-        Self { streaming, helper: None, watcher, routed, figures, step, kernels }
+        let counted = StreamFigures::default();
+        Self { machine, counted, helper: None, watcher, routed, figures, step, kernels }
     }
 
     /// The CPU computes experts in this way; as the bare engine does otherwise.
-    pub(crate) fn with_kernels(mut self, kernels: ExpertKernels) -> Self {
-        if let Some(streaming) = &mut self.streaming {
-            streaming.kernels = kernels.clone();
-        }
+    pub(crate) fn with_kernels(self, kernels: ExpertKernels) -> Self {
         Self { kernels, ..self }
     }
 
@@ -104,7 +56,7 @@ impl Drive {
     /// they are streamed; else those that are computed faster than llama.cpp would, and those it
     /// cannot compute.
     pub(crate) fn claims(&self, spec: &ModelSpec, model: &Model) -> Claims {
-        if self.streaming.is_some() || self.helper.is_some() || self.watcher.is_some() {
+        if self.machine.is_some() || self.helper.is_some() || self.watcher.is_some() {
             return Claims::all();
         }
         let from_tokens = self.kernels.from_tokens(spec.experts, spec.used);
@@ -113,16 +65,13 @@ impl Drive {
     }
 
     /// The phase of batches comes through `step`.
-    pub(crate) fn with_step(mut self, step: Arc<CurrentStep>) -> Self {
-        if let Some(streaming) = &mut self.streaming {
-            streaming.step = Arc::clone(&step);
-        }
+    pub(crate) fn with_step(self, step: Arc<CurrentStep>) -> Self {
         Self { step, ..self }
     }
 
-    /// Who decides where experts are streamed.
+    /// Who decides where experts are read from disk.
     pub(crate) fn setup(&self) -> Option<SchedulerSetup> {
-        self.streaming.as_ref().map(|streaming| streaming.setup.clone())
+        self.machine.as_ref().and_then(MachineBlocks::stream_setup)
     }
 
     pub(crate) fn with_helper(self, helper: Option<Box<dyn BlockHelper>>) -> Self {
@@ -140,25 +89,44 @@ impl BlockExecutor for Drive {
             self.routed.refill(self.step.phase(), block);
             watcher.on_routed(&self.routed);
         }
-        let begun = now();
-        let Some(streaming) = &mut self.streaming else { return self.run_in_memory(block, cpu) };
-        let outcome = streaming.run(block, cpu);
-        if !matches!(outcome, Ok(ComputeOutcome::Done)) {
-            streaming.abandon();
+        let Some(machine) = &mut self.machine else { return self.run_in_memory(block, cpu) };
+        let (begun, before) = (now(), machine.times());
+        let outcome = machine.run(self.step.phase(), block, cpu, &self.kernels);
+        let failed = |reason| BlockError { layer: block.layer(), reason };
+        if matches!(outcome, Ok(None)) {
+            return self.run_in_memory(block, cpu);
         }
-        if streaming.experts.changed() {
-            self.figures.note_model_changed();
-        }
-        if let Some(timeline) = &streaming.timeline {
-            timeline.end_block();
-        }
-        streaming.times.block = begun.elapsed();
-        let after = streaming.figures();
-        let before = std::mem::replace(&mut streaming.counted, after);
-        let added = added(streaming.times, &before, &after, block.output_rows() as u64);
-        let added = added.plus(&work_of(cpu));
-        self.figures.add(self.step.phase(), &added, Some(after));
-        outcome.map_err(|reason| BlockError { layer: block.layer(), reason })
+        let times = machine.times();
+        let times = BlockTimes {
+            block: begun.elapsed(),
+            compute: times.compute - before.compute,
+            stall: times.stall - before.stall,
+        };
+        let expert_tokens = block.output_rows() as u64;
+        let (added, stream) = match machine.stream_figures() {
+            None => (in_memory(times.block, expert_tokens), None),
+            Some((after, changed)) => {
+                if changed {
+                    self.figures.note_model_changed();
+                }
+                let before = std::mem::replace(&mut self.counted, after);
+                (added(times, &before, &after, expert_tokens), Some(after))
+            }
+        };
+        self.figures.add(self.step.phase(), &added.plus(&work_of(cpu)), stream);
+        outcome.map(|outcome| outcome.unwrap_or(ComputeOutcome::Done)).map_err(failed)
+    }
+}
+
+/// What a block adds whose bytes were all in memory.
+fn in_memory(took: Duration, expert_tokens: u64) -> PhaseRecord {
+    let took = took.as_secs_f64();
+    PhaseRecord {
+        blocks: 1,
+        blocks_s: took,
+        compute_s: took,
+        expert_tokens,
+        ..PhaseRecord::default()
     }
 }
 
@@ -186,14 +154,7 @@ impl Drive {
                 cpu.compute(block, way).map_err(failed)?
             }
         };
-        let took = begun.elapsed().as_secs_f64();
-        let added = PhaseRecord {
-            blocks: 1,
-            blocks_s: took,
-            compute_s: took,
-            expert_tokens: block.output_rows() as u64,
-            ..work_of(cpu)
-        };
+        let added = in_memory(begun.elapsed(), block.output_rows() as u64).plus(&work_of(cpu));
         self.figures.add(self.step.phase(), &added, None);
         Ok(outcome)
     }
@@ -218,185 +179,5 @@ pub(crate) fn way_of(kernels: &ExpertKernels, block: &ExpertBlock<'_>) -> Way {
     match block.tokens() >= from as usize || block.is_apart() {
         true => Way::Blocks { block_rows: kernels.block_rows },
         false => Way::Whole,
-    }
-}
-
-impl Streaming {
-    fn run(
-        &mut self,
-        block: &mut ExpertBlock<'_>,
-        cpu: &mut CpuUnit,
-    ) -> Result<ComputeOutcome, String> {
-        self.times = BlockTimes::default();
-        if let Some(timeline) = &self.timeline {
-            timeline.begin_block(block.layer() as u16);
-        }
-        self.take_landed()?;
-        self.resize();
-        self.on_routed(block, cpu);
-        loop {
-            let outcome = self.carry_out(block, cpu)?;
-            let done = self.scheduler.layer_is_done() && self.scratch.ready.is_empty();
-            if outcome != ComputeOutcome::Done || done {
-                return Ok(outcome);
-            }
-            let begun = now();
-            let landed = self.experts.wait().ok_or("the scheduler waits for nothing")?;
-            self.times.stall += begun.elapsed();
-            self.on_landed(landed)?;
-            self.take_landed()?;
-        }
-    }
-
-    /// Gives memory back, or takes it again, as the machine's memory allows (M3).
-    fn resize(&mut self) {
-        let now = self.now();
-        let Some(slots) = self.pressure.look(now) else { return };
-        self.slots_least = self.slots_least.min(slots);
-        for (key, _) in self.scheduler.set_cache_slots(0, slots) {
-            self.experts.release(key);
-        }
-        self.experts.set_usable(slots + self.staging_slots);
-    }
-
-    /// Reports every load that has ended already.
-    fn take_landed(&mut self) -> Result<(), String> {
-        while let Some(landed) = self.experts.poll() {
-            self.on_landed(landed)?;
-        }
-        Ok(())
-    }
-
-    fn on_routed(&mut self, block: &ExpertBlock<'_>, cpu: &mut CpuUnit) {
-        self.scratch.loads.count(block);
-        let phase = self.step.phase();
-        if let Some(predictor) = &mut self.predictor {
-            predictor.look(phase, block, self.scratch.loads.experts(), cpu);
-        }
-        let now = self.now();
-        let (scores, predictions): (&[f32], &[Prediction]) = match &self.predictor {
-            Some(predictor) => (predictor.scores(), predictor.predictions()),
-            None => (&[], &[]),
-        };
-        let routed = motley_sched::cache::Routed {
-            layer: block.layer() as u16,
-            tokens: block.tokens() as u32,
-            experts: self.scratch.loads.experts(),
-            loads: self.scratch.loads.tokens(),
-            weights: &[],
-            scores,
-        };
-        self.scheduler.on_routed(now, &Routing { routed, phase, predictions });
-    }
-
-    /// Does everything there is to do now: loads are started, what is ready is computed.
-    fn carry_out(
-        &mut self,
-        block: &mut ExpertBlock<'_>,
-        cpu: &mut CpuUnit,
-    ) -> Result<ComputeOutcome, String> {
-        loop {
-            match self.scheduler.poll_action(self.now()) {
-                None if !self.overlap && self.experts.under_way() => {
-                    return Ok(ComputeOutcome::Done);
-                }
-                None => return self.compute_ready(block, cpu),
-                Some(Action::Load { key, purpose, .. }) => {
-                    let outcome = self.start_load(key, purpose, block, cpu)?;
-                    if outcome != ComputeOutcome::Done {
-                        return Ok(outcome);
-                    }
-                }
-                Some(Action::Compute { key, .. }) => {
-                    let filled = self.experts.get(key).ok_or("an expert without its bytes")?;
-                    self.scratch.ready.push((u32::from(key.expert), filled.clone()));
-                    self.scheduler.on_computed(self.now(), key, Unit::Tier(0));
-                }
-                Some(Action::Release { key, .. }) => self.experts.release(key),
-                Some(Action::Exchange { .. }) => {}
-            }
-        }
-    }
-
-    /// Starts a load; slots still held by experts about to be computed are freed first.
-    fn start_load(
-        &mut self,
-        key: ExpertKey,
-        purpose: Purpose,
-        block: &mut ExpertBlock<'_>,
-        cpu: &mut CpuUnit,
-    ) -> Result<ComputeOutcome, String> {
-        if let Some(timeline) = &self.timeline {
-            timeline.asked(key, purpose);
-        }
-        let priority = match purpose {
-            Purpose::Demand => Priority::Demand,
-            Purpose::Guess => Priority::Prefetch,
-        };
-        if self.experts.load(key, priority) {
-            return Ok(ComputeOutcome::Done);
-        }
-        let outcome = self.compute_ready(block, cpu)?;
-        if outcome == ComputeOutcome::Done && !self.experts.load(key, priority) {
-            return Err(format!("no slot for expert {}", key.expert));
-        }
-        Ok(outcome)
-    }
-
-    fn compute_ready(
-        &mut self,
-        block: &mut ExpertBlock<'_>,
-        cpu: &mut CpuUnit,
-    ) -> Result<ComputeOutcome, String> {
-        if self.scratch.ready.is_empty() {
-            return Ok(ComputeOutcome::Done);
-        }
-        let ready: Vec<_> =
-            self.scratch.ready.iter().map(|(expert, filled)| (*expert, filled)).collect();
-        let begun = now();
-        let since = self.timeline.as_ref().map(|timeline| timeline.now());
-        let way = way_of(&self.kernels, block);
-        let outcome = cpu.compute_with(block, &ready, way).map_err(|error| error.to_string());
-        self.times.compute += begun.elapsed();
-        if let (Some(timeline), Some(since)) = (&self.timeline, since) {
-            let layer = block.layer() as u16;
-            let with_tokens = |(expert, _): &(u32, &FilledExpert)| {
-                (ExpertKey::new(layer, *expert as u16), self.scratch.loads.of(*expert as u16))
-            };
-            timeline.computed(&ready.iter().map(with_tokens).collect::<Vec<_>>(), since);
-        }
-        self.scratch.ready.clear();
-        outcome
-    }
-
-    fn on_landed(&mut self, landed: Landed) -> Result<(), String> {
-        let now = self.now();
-        if let Some(timeline) = &self.timeline {
-            timeline.landed(landed.key);
-        }
-        let lost = self.scheduler.on_loaded(now, 0, landed.key, landed.error.is_none());
-        lost.map_err(|lost| landed.error.unwrap_or_else(|| lost.to_string()))
-    }
-
-    /// Gives the block up. Loads under way land later, as guesses would.
-    fn abandon(&mut self) {
-        self.scratch.ready.clear();
-        self.scheduler.abandon_layer();
-    }
-
-    fn figures(&self) -> StreamFigures {
-        StreamFigures {
-            counts: self.scheduler.counts(),
-            disk: self.experts.counters(),
-            predicted: self.predictor.as_ref().map(Predictor::accuracy),
-            slots: self.scheduler.cache(0).usable(),
-            slots_least: self.slots_least,
-            slots_most: self.scheduler.cache(0).capacity().total(),
-            arena_bytes: self.experts.occupied_bytes(),
-        }
-    }
-
-    fn now(&self) -> Nanos {
-        Nanos(self.started.elapsed().as_nanos() as u64)
     }
 }

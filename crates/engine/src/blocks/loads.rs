@@ -39,12 +39,6 @@ impl Loads {
         &self.experts
     }
 
-    /// Tokens of one; 0 when nobody chose it.
-    pub(crate) fn of(&self, expert: u16) -> u32 {
-        let place = self.place.get(usize::from(expert)).copied().flatten();
-        place.map_or(0, |place| self.tokens[usize::from(place)])
-    }
-
     /// Tokens of each.
     pub(crate) fn tokens(&self) -> &[u32] {
         &self.tokens

@@ -1,4 +1,4 @@
-//! Which experts stay in the fast tier: slots, leases and the policies that rank residents.
+//! Which experts stay in a tier: slots, leases and the policies that rank residents.
 //! Decides only: it moves no bytes, reads no clock and starts no thread.
 //!
 //! A policy turns events into *ranks*: one number per expert, the lowest leaves first. The cache
@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Modules in reading order:
-//! - [`residency`]: `ExpertCache`, slots and leases on top of one policy.
+//! - [`capacity`]: how many slots; [`residency`]: `ExpertCache`, slots and leases on top of one
+//!   policy.
 //! - `routed`: from a recorded visit to what a layer needs.
 //! - [`ranks`]: the tournament tree with the lowest rank of a layer and of everything resident.
 //! - [`lru`], [`lfu`], [`lfru`]: recency, frequency, and both.
@@ -25,6 +26,7 @@ use motley_trace::ExpertKey;
 
 pub mod belady;
 pub mod blend;
+pub mod capacity;
 pub mod choice;
 mod decay;
 pub mod lfru;
@@ -36,9 +38,10 @@ pub mod ranks;
 pub mod residency;
 mod routed;
 
+pub use capacity::Capacity;
 pub use choice::PolicyChoice;
 pub use ranks::{Rank, Ranks};
-pub use residency::{AdmitError, Admitted, Capacity, ExpertCache, Lease, SlotId};
+pub use residency::{AdmitError, Admitted, ExpertCache, Lease, SlotId};
 pub use routed::RoutedBuffer;
 
 /// What one layer needs in one forward pass: the unit in which experts are used together.

@@ -11,51 +11,11 @@
 use motley_trace::{ExpertGrid, ExpertKey};
 use thiserror::Error;
 
-use super::{CachePolicy, Ranks, Routed};
+use super::{CachePolicy, Capacity, Ranks, Routed};
 
 /// A slot's number, `0..slots`. In a per-layer cache each layer owns a contiguous range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub u32);
-
-/// How many slots there are and who shares them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Capacity {
-    /// One pool for all layers.
-    Global {
-        /// Slots of the pool.
-        slots: u32,
-    },
-    /// One pool per layer (HybriMoE); the length is the number of layers.
-    PerLayer {
-        /// Slots of each layer.
-        slots: Vec<u32>,
-    },
-}
-
-impl Capacity {
-    /// A pool of `share` (0..=1) of all experts of `grid`, rounded to whole slots.
-    pub fn global_share(grid: ExpertGrid, share: f64) -> Self {
-        Self::Global { slots: slots_of(grid.len(), share) }
-    }
-
-    /// `share` (0..=1) of each layer's experts, rounded to whole slots.
-    pub fn per_layer_share(grid: ExpertGrid, share: f64) -> Self {
-        let slots = slots_of(usize::from(grid.experts), share);
-        Self::PerLayer { slots: vec![slots; usize::from(grid.layers)] }
-    }
-
-    /// Slots of all pools together.
-    pub fn total(&self) -> u32 {
-        match self {
-            Self::Global { slots } => *slots,
-            Self::PerLayer { slots } => slots.iter().sum(),
-        }
-    }
-}
-
-fn slots_of(experts: usize, share: f64) -> u32 {
-    (experts as f64 * share.clamp(0.0, 1.0)).round() as u32
-}
 
 /// The right to use a resident expert's slot. While it lives the slot keeps its expert.
 ///
@@ -419,6 +379,18 @@ mod tests {
         assert_eq!(cache.set_usable(9), [], "never more than the capacity");
         assert_eq!(cache.usable(), 3);
         (0..3).for_each(|expert| assert_eq!(put(&mut cache, key(1, expert)), None));
+    }
+
+    #[test]
+    fn a_follower_ranks_as_the_first_does() {
+        let mut first = cache(Capacity::Global { slots: 1 });
+        let mut follower = ExpertCache::following(GRID, Capacity::Global { slots: 2 });
+        (0..2).for_each(|expert| assert_eq!(put(&mut follower, key(0, expert)), None));
+        let routed = Routed { layer: 0, tokens: 1, experts: &[0], ..Routed::default() };
+        first.on_visit(&routed);
+        follower.on_visit(&routed);
+        follower.follow(&first, 0);
+        assert_eq!(put(&mut follower, key(1, 0)), Some(key(0, 1)));
     }
 
     #[test]

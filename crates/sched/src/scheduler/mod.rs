@@ -290,6 +290,11 @@ impl Scheduler {
         self.counts
     }
 
+    /// The limits of a tier.
+    pub fn limits(&self, tier: u16) -> SchedulerLimits {
+        self.tiers[usize::from(tier)].limits
+    }
+
     /// The cache of a tier, for reports.
     pub fn cache(&self, tier: u16) -> &ExpertCache {
         &self.tiers[usize::from(tier)].places.cache

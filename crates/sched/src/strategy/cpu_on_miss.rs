@@ -1,7 +1,7 @@
 //! Fiddler's decision: an absent expert is computed at home when that is done sooner than
 //! bringing it over and computing it there. Each expert is judged alone.
 
-use super::{Strategy, load, near_to_fast};
+use super::{Strategy, load, near_to_tiers};
 use crate::work::{LayerPlan, LayerWork, Share};
 
 /// Compares `home(tokens)` with `load + fast(tokens)` per expert; residents are fixed.
@@ -17,7 +17,7 @@ impl Strategy for CpuOnMiss {
     }
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
-        near_to_fast(work, plan, &mut self.rest);
+        near_to_tiers(work, plan, &mut self.rest);
         self.moved.clear();
         for &i in &self.rest {
             let tokens = work.items[usize::from(i)].tokens;

@@ -4,7 +4,7 @@
 
 use motley_trace::{ExpertGrid, ExpertKey};
 
-use super::{Strategy, load, near_to_fast};
+use super::{Strategy, load, near_to_tiers};
 use crate::work::{LayerPlan, LayerWork, Phase};
 
 /// Residents on the fast unit, the rest at home.
@@ -36,7 +36,7 @@ impl Strategy for LayerSplit {
     }
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
-        near_to_fast(work, plan, &mut self.rest);
+        near_to_tiers(work, plan, &mut self.rest);
         let is_large = self.load_from_tokens.is_some_and(|from| work.tokens >= from);
         if work.costs.lanes() == 0 || (is_large && work.phase == Phase::Prefill) {
             load(plan, &self.rest);

@@ -59,18 +59,18 @@ pub trait Strategy: Send {
     }
 }
 
-/// Near items to the fast unit, high load first, those on their way but too far to their home;
-/// returns the positions of the absent ones, high load first, in `rest`.
-fn near_to_fast(work: &LayerWork<'_>, plan: &mut LayerPlan, rest: &mut Vec<u16>) {
+/// Near items to the units of their tiers, high load first, those on their way but too far to their
+/// home; returns the positions of the absent ones, high load first, in `rest`.
+fn near_to_tiers(work: &LayerWork<'_>, plan: &mut LayerPlan, rest: &mut Vec<u16>) {
     rest.clear();
     for (i, item) in work.items.iter().enumerate() {
         match work.waits_at(item) {
-            Waits::Tier => plan.tiers[0].compute.push(i as u16),
+            Waits::Tier(tier) => plan.tiers[usize::from(tier)].compute.push(i as u16),
             Waits::Home => plan.home.push(i as u16),
             Waits::Anywhere => rest.push(i as u16),
         }
     }
-    high_load_first(work, &mut plan.tiers[0].compute);
+    plan.tiers.iter_mut().for_each(|tier| high_load_first(work, &mut tier.compute));
     high_load_first(work, rest);
 }
 
@@ -81,7 +81,7 @@ fn high_load_first(work: &LayerWork<'_>, items: &mut [u16]) {
     });
 }
 
-/// Loads `items` in order and computes them on the fast unit.
+/// Loads `items` to the first tier in order and computes them there.
 fn load(plan: &mut LayerPlan, items: &[u16]) {
     plan.tiers[0].load.extend_from_slice(items);
     plan.tiers[0].compute.extend_from_slice(items);

@@ -2,7 +2,7 @@
 //! and the units are busy equally long. Its balance knows neither which unit an expert lives on
 //! nor activations nor the fast unit's own time (the source of G names these limits).
 
-use super::{Strategy, high_load_first, load, near_to_fast};
+use super::{Strategy, high_load_first, load, near_to_tiers};
 use crate::work::{LayerPlan, LayerWork, Share};
 
 /// Moves `H` experts with `H · T_w = (A - H) · T_n / N`, scaled by `alpha`.
@@ -46,7 +46,7 @@ impl Strategy for Monde {
     }
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
-        near_to_fast(work, plan, &mut self.rest);
+        near_to_tiers(work, plan, &mut self.rest);
         if self.rest.is_empty() {
             return;
         }

@@ -1,6 +1,6 @@
 //! Every absent expert is loaded and computed on the fast unit; home units idle.
 
-use super::{Strategy, load, near_to_fast};
+use super::{Strategy, load, near_to_tiers};
 use crate::selective::{LoadMode, load_mode};
 use crate::work::{LayerPlan, LayerWork};
 
@@ -17,7 +17,7 @@ impl Strategy for OnDemand {
     }
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
-        near_to_fast(work, plan, &mut self.rest);
+        near_to_tiers(work, plan, &mut self.rest);
         let absent = self.rest.len();
         if load_mode(absent, work.items.len()) == LoadMode::All {
             self.rest.sort_unstable_by_key(|&i| work.items[usize::from(i)].expert);

@@ -122,7 +122,7 @@ fn home_end(work: &LayerWork<'_>, plan: &LayerPlan) -> Nanos {
 fn leave_at_home(work: &LayerWork<'_>, plan: &mut LayerPlan) {
     plan.clear(1);
     for (i, item) in work.items.iter().enumerate() {
-        let fast = work.waits_at(item) == Waits::Tier;
+        let fast = matches!(work.waits_at(item), Waits::Tier(_));
         if fast { plan.tiers[0].compute.push(i as u16) } else { plan.home.push(i as u16) }
     }
     super::high_load_first(work, &mut plan.tiers[0].compute);

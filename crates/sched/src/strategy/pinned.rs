@@ -3,7 +3,7 @@
 
 use motley_trace::{ExpertGrid, ExpertKey};
 
-use super::{Strategy, load, near_to_fast};
+use super::{Strategy, load, near_to_tiers};
 use crate::work::{LayerPlan, LayerWork, Phase};
 
 /// Fixed residents; misses by phase.
@@ -35,7 +35,7 @@ impl Strategy for Pinned {
     }
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
-        near_to_fast(work, plan, &mut self.rest);
+        near_to_tiers(work, plan, &mut self.rest);
         if work.phase == Phase::Prefill || work.costs.lanes() == 0 {
             load(plan, &self.rest);
         } else {

@@ -7,7 +7,7 @@
 
 use motley_cost::Nanos;
 
-use super::{Strategy, load, near_to_fast};
+use super::{Strategy, load, near_to_tiers};
 use crate::work::{LayerPlan, LayerWork, Share, Unit};
 
 /// Streams a layer or computes it in place, whichever is done sooner.
@@ -52,7 +52,7 @@ impl Strategy for WholeLayers {
     }
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
-        near_to_fast(work, plan, &mut self.rest);
+        near_to_tiers(work, plan, &mut self.rest);
         let stream = work.costs.lanes() == 0 || {
             let (near, rest) = (&plan.tiers[0].compute, &self.rest);
             Self::streamed(work, near, rest) < Self::in_place(work, near, rest)

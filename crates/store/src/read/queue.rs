@@ -102,6 +102,17 @@ impl ReadQueue {
         }
     }
 
+    pub(crate) fn wait_until_ready(&self) -> bool {
+        let mut state = self.state();
+        while state.completed.is_empty() {
+            if state.jobs.is_empty() && state.finishing == 0 {
+                return false;
+            }
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
     pub(crate) fn under_way(&self) -> usize {
         let state = self.state();
         state.jobs.len() + state.finishing + state.completed.len()

@@ -105,6 +105,11 @@ impl Reader {
         self.queue.wait(timeout)
     }
 
+    /// Waits until a completion is ready, and leaves it there; false when nothing is under way.
+    pub fn wait_until_ready(&self) -> bool {
+        self.queue.wait_until_ready()
+    }
+
     /// Requests submitted whose completion was not taken yet.
     pub fn under_way(&self) -> usize {
         self.queue.under_way()

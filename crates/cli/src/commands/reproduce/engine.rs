@@ -7,12 +7,12 @@ use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_cost::{ComputeCost, Nanos};
-use motley_engine::blocks::devices::artificial::{Artificial, Driven};
+use motley_engine::blocks::machine::artificial::{Artificial, Driven};
 use motley_reproduce::hybrimoe::models::MODELS;
 use motley_reproduce::hybrimoe::setup::{RATIOS, Run, SetUp, System};
 use motley_reproduce::hybrimoe::{ASSUMED, Routing};
+use motley_sched::Share;
 use motley_sched::overlap::Overlap;
-use motley_sched::{SchedulerLimits, Share};
 use motley_sim::predictions::Predictor;
 use motley_trace::{Phase, Trace};
 use serde::Serialize;
@@ -175,7 +175,6 @@ fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
     let mut predictor = Predictor::new(predictions, trace.header.experts);
     let artificial = Artificial {
         scheduler,
-        staging_slots: SchedulerLimits::default().staging_slots,
         costs,
         dense: ComputeCost {
             launch_us: dense.layer_us,
@@ -183,7 +182,7 @@ fn drive(set_up: SetUp, trace: &Trace) -> Result<Driven> {
             floor_us: 0.0,
         },
         pass: Nanos::from_us(dense.pass_us),
-        residents: &residents,
+        residents: &[residents],
         scale,
         fails_every: 0,
     };

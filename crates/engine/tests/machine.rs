@@ -1,11 +1,11 @@
-//! The hybrid executor against units that sleep, fail, stop and panic: its threads overlap, and
+//! The executor against units that sleep, fail, stop and panic: its threads overlap, and
 //! nothing is computed twice, left out or copied unused.
 
 use motley_cost::{ComputeCost, Nanos, TransferCost};
-use motley_engine::blocks::devices::artificial::{Artificial, Driven};
-use motley_engine::blocks::devices::{
-    Clock, CopyOrder, Executor, ExecutorParts, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit,
-    HybridError, Link, UnitFailed,
+use motley_engine::blocks::machine::artificial::{Artificial, Driven};
+use motley_engine::blocks::machine::{
+    Clock, CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Executor, ExecutorParts, Flow, Link,
+    MachineError, UnitFailed,
 };
 use motley_sched::Named;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, Routed};
@@ -99,11 +99,10 @@ fn residents() -> Vec<ExpertKey> {
 fn drive(scheduler: Scheduler, trace: &Trace, scale: f64, fails_every: u64) -> Driven {
     let artificial = Artificial {
         scheduler,
-        staging_slots: SchedulerLimits::default().staging_slots,
         costs: costs(),
         dense: ComputeCost { launch_us: 200.0, per_token_us: 1.0, floor_us: 0.0 },
         pass: Nanos::from_us(300.0),
-        residents: &residents(),
+        residents: &[residents()],
         scale,
         fails_every,
     };
@@ -177,11 +176,75 @@ fn every_pair_once_and_no_copy_in_vain() {
             let pairs: u64 = made.visits.iter().map(|visit| visit.experts.len() as u64).sum();
             assert_eq!(driven.wrong_pairs, 0, "{what}");
             assert_eq!(figures.routed_pairs, pairs, "{what}");
-            assert_eq!(figures.fast_pairs + figures.home_pairs, pairs, "{what}");
+            assert_eq!(figures.device_pairs + figures.cpu_pairs, pairs, "{what}");
             assert_eq!(figures.demanded_unused, 0, "{what}");
             assert_eq!(figures.demanded_copies, figures.counts.demand_loads, "{what}");
             let launches = figures.counts.tier_computes;
-            assert!(figures.fast_launches <= launches, "{what}");
+            assert!(figures.launches <= launches, "{what}");
+        }
+    }
+}
+
+/// A disk if `from_disk`, memory with a CPU, and `devices` of different speed.
+fn costs_of(from_disk: bool, devices: usize) -> Costs {
+    let mut costs = costs().over_devices(devices);
+    for (number, tier) in costs.tiers.iter_mut().enumerate() {
+        tier.unit.per_token_us *= 1.0 + number as f64;
+        tier.entry_us = 30.0;
+    }
+    match from_disk {
+        true => costs.behind_disk(TransferCost { latency_us: 50.0, per_byte_us: 2.0 }),
+        false => costs,
+    }
+}
+
+fn scheduler_of(costs: &Costs, prefetch: PrefetchChoice, shares: &[f64]) -> Scheduler {
+    let grid = header().grid();
+    let tier = |&share: &f64| TierParts {
+        cache: ExpertCache::new(
+            grid,
+            Capacity::global_share(grid, share),
+            PolicyChoice::Lru.build(&header()),
+        ),
+        prefetcher: prefetch.build(grid),
+        limits: SchedulerLimits::default(),
+    };
+    Scheduler::new(SchedulerParts {
+        costs: costs.clone(),
+        tiers: shares.iter().map(tier).collect(),
+        strategy: StrategyChoice::Timelines.build_whole(),
+    })
+}
+
+/// Machines of two to six memories, with every prefetcher, with copies that fail and without:
+/// every pair once, and no demanded copy to a device in vain.
+#[test]
+fn several_memories_compute_every_pair_once() {
+    for (from_disk, devices) in [(true, 0), (true, 1), (false, 2), (true, 2), (false, 5), (true, 4)]
+    {
+        for (&prefetch, fails_every) in
+            PrefetchChoice::ALL.iter().zip([0, 0, 3].into_iter().cycle())
+        {
+            let costs = costs_of(from_disk, devices);
+            let shares = vec![0.3; costs.tiers.len()];
+            let made = trace(9, 6, 7);
+            let artificial = Artificial {
+                scheduler: scheduler_of(&costs, prefetch, &shares),
+                costs,
+                dense: ComputeCost { launch_us: 200.0, per_token_us: 1.0, floor_us: 0.0 },
+                pass: Nanos::from_us(300.0),
+                residents: &vec![Vec::new(); devices],
+                scale: 0.05,
+                fails_every,
+            };
+            let driven = artificial.drive(&made, &mut |_| Vec::new()).expect("a drive to the end");
+            let what = format!("{from_disk} {devices} {} {fails_every}", prefetch.name());
+            let pairs: u64 = made.visits.iter().map(|visit| visit.experts.len() as u64).sum();
+            let figures = driven.figures;
+            assert_eq!(driven.wrong_pairs, 0, "{what}");
+            assert_eq!(figures.device_pairs + figures.cpu_pairs, pairs, "{what}");
+            assert_eq!(figures.demanded_unused, 0, "{what}");
+            assert_eq!(figures.counts.failed_loads > 0, fails_every > 0 && devices > 0, "{what}");
         }
     }
 }
@@ -191,7 +254,7 @@ fn every_pair_once_and_no_copy_in_vain() {
 fn cached_experts_of_a_layer_are_one_launch() {
     let scheduler = scheduler(StrategyChoice::LayerSplit.build_whole(), PrefetchChoice::None, 0.5);
     let driven = drive(scheduler, &trace(0, 8, 3), 0.5, 0);
-    assert!(driven.figures.fast_launches <= driven.figures.blocks);
+    assert!(driven.figures.launches <= driven.figures.blocks);
     assert!(driven.figures.counts.tier_computes > 2 * driven.figures.blocks);
 }
 
@@ -208,7 +271,7 @@ fn a_long_prompt_streams_and_a_short_one_stays() {
         driven.figures
     };
     let long = copies(200);
-    assert_eq!(long.home_pairs, 0);
+    assert_eq!(long.cpu_pairs, 0);
     assert!(long.guessed_copies > 0, "the next layer comes while this one is computed");
     assert_eq!(copies(2).demanded_copies, 0);
 }
@@ -219,7 +282,7 @@ fn an_expert_that_does_not_come_is_computed_at_home() {
         scheduler(StrategyChoice::OnDemand.build_whole(), PrefetchChoice::PreviousToken, 0.25);
     let driven = drive(scheduler, &trace(9, 9, 11), 0.05, 3);
     assert!(driven.figures.counts.failed_loads > 5);
-    assert!(driven.figures.home_pairs > 5);
+    assert!(driven.figures.cpu_pairs > 5);
     assert_eq!(driven.wrong_pairs, 0);
 }
 
@@ -233,19 +296,19 @@ enum Mood {
 
 struct Moody(Mood);
 
-impl FastUnit for Moody {
-    type Job = u32;
+impl Device for Moody {
+    type Block = ();
+    type Rows = u32;
 
-    fn compute(&mut self, job: &mut u32, experts: &[FastOrder]) -> Result<Flow, UnitFailed> {
+    fn compute(&mut self, (): &(), experts: &[DeviceOrder]) -> Result<(u32, Flow), UnitFailed> {
         match self.0 {
-            Mood::Works => *job += experts.iter().map(|order| order.tokens).sum::<u32>(),
+            Mood::Works => Ok((experts.iter().map(|order| order.tokens).sum::<u32>(), Flow::Done)),
             Mood::Fails => {
                 self.0 = Mood::Works;
-                return Err(UnitFailed("device lost".into()));
+                Err(UnitFailed("device lost".into()))
             }
             Mood::Panics => panic!("on purpose"),
         }
-        Ok(Flow::Done)
     }
 }
 
@@ -263,8 +326,8 @@ struct Counting {
     tokens: u32,
 }
 
-impl HomeUnit for Counting {
-    fn compute(&mut self, experts: &[HomeOrder]) -> Result<Flow, UnitFailed> {
+impl Cpu for Counting {
+    fn compute(&mut self, experts: &[CpuOrder]) -> Result<Flow, UnitFailed> {
         self.tokens += experts.iter().map(|order| order.tokens).sum::<u32>();
         Ok(self.flow)
     }
@@ -274,22 +337,22 @@ fn executor(mood: Mood) -> Executor<Moody> {
     let scheduler = scheduler(StrategyChoice::CpuOnMiss.build_whole(), PrefetchChoice::None, 0.5);
     let executor = Executor::new(ExecutorParts {
         scheduler,
-        staging_slots: SchedulerLimits::default().staging_slots,
-        fast: Moody(mood),
-        link: AtOnce,
+        disk: None,
+        devices: vec![(Moody(mood), Box::new(AtOnce))],
         clock: Clock::wall(),
+        overlap: true,
         records: false,
     });
-    executor.preload(&residents()).expect("copies that work");
+    executor.preload(0, &residents()).expect("copies that work");
     executor
 }
 
-fn block(executor: &Executor<Moody>, layer: u16, flow: Flow) -> Result<(Flow, u32), HybridError> {
+fn block(executor: &Executor<Moody>, layer: u16, flow: Flow) -> Result<(Flow, u32), MachineError> {
     let routed = Routed { layer, tokens: 1, experts: &[0, 1, 2, 3], ..Routed::default() };
     let routing = Routing { routed, phase: Phase::Decode, predictions: &[] };
-    let mut home = Counting { flow, tokens: 0 };
-    let done = executor.run(&routing, 0, &mut home)?;
-    Ok((done.flow, done.job + home.tokens))
+    let mut cpu = Counting { flow, tokens: 0 };
+    let done = executor.run(&routing, Some(()), &mut cpu)?;
+    Ok((done.flow, done.rows.iter().sum::<u32>() + cpu.tokens))
 }
 
 #[test]
@@ -317,6 +380,6 @@ fn a_thread_that_ended_is_an_error_not_a_wait() {
     let executor = executor(Mood::Panics);
     for _ in 0..2 {
         let error = block(&executor, 0, Flow::Done).expect_err("nobody computes");
-        assert_eq!(error, HybridError::ThreadEnded("the device"));
+        assert_eq!(error, MachineError::ThreadEnded("the device"));
     }
 }

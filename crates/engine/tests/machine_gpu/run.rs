@@ -3,9 +3,9 @@
 
 use crate::order::first_experts;
 use motley_engine::{
-    DeviceRoom, Engine, EngineOptions, GpuDevice, HybridOptions, HybridReport, LayerGpu, Loading,
-    PrefetchChoice, RoutedBlock, RoutingWatcher, Runtime, Seam, SessionOptions, ThreadSet,
-    ThreadSets,
+    DeviceOptions, DeviceRoom, Engine, EngineOptions, GpuDevice, LayerGpu, Loading, MachineReport,
+    PrefetchChoice, RoutedBlock, RoutingWatcher, Runtime, Seam, SessionOptions, StreamingOptions,
+    ThreadSet, ThreadSets,
 };
 use motley_ggml::SeamCounts;
 use motley_machine::Regime;
@@ -41,6 +41,8 @@ pub(crate) enum Usage {
     DenseAndExperts(f64),
     /// Dense weights and KV cache; half of the experts in memory, all of them read from disk.
     DenseBesideDisk,
+    /// The same with this part of the experts.
+    AllBesideDisk(f64),
     /// All of it, by llama.cpp.
     Everything,
 }
@@ -75,7 +77,7 @@ pub(crate) struct Course {
     pub(crate) tokens: Vec<i32>,
     /// What came before each of them.
     steps: Vec<Step>,
-    pub(crate) report: Option<HybridReport>,
+    pub(crate) report: Option<MachineReport>,
     /// Blocks that came through the seam, (token, expert) rows in them, and splits that were no
     /// block.
     pub(crate) blocks: u64,
@@ -111,33 +113,51 @@ fn options(path: &Path, way: Way<'_>) -> EngineOptions {
     let budget = Budget::of(&spec, SHAPE.shape());
     let slot_bytes = budget.slot_bytes as f64;
     let all = f64::from(spec.expert_layers().count() as u32 * spec.experts);
-    let sharing = |share: f64| HybridOptions {
+    let rules = |regime| Rules {
+        prefill: way.strategy,
+        decode: way.strategy,
+        prefetch: way.prefetch,
+        ..Rules::default_for(regime)
+    };
+    let sharing = |share: f64| DeviceOptions {
         experts_most: (all * share) as u32,
-        rules: Rules {
-            prefill: way.strategy,
-            decode: way.strategy,
-            prefetch: way.prefetch,
-            ..Rules::default_for(Regime::Hybrid)
-        },
+        rules: rules(Regime::Hybrid),
         most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         // Some more for the rows of a computation, and for a slot to pass experts through.
-        ..HybridOptions::over(rooms(way.devices, slot_bytes * (all * share * 1.2 + 2.0)))
+        ..DeviceOptions::over(rooms(way.devices, slot_bytes * (all * share * 1.2 + 2.0)))
     };
     let (gpu_layers, gpu_experts, share) = match way.usage {
         Usage::Experts(share) => (0, false, Some(share)),
         Usage::DenseAndExperts(share) => (ALL_LAYERS, false, Some(share)),
         Usage::DenseBesideDisk => (ALL_LAYERS, false, None),
+        Usage::AllBesideDisk(share) => (ALL_LAYERS, false, Some(share)),
         Usage::Everything => (ALL_LAYERS, true, None),
     };
     let gpu = |device: &GpuDevice| LayerGpu { device: device.clone(), part: 1.0 };
     let gpus = way.devices.iter().filter(|_| gpu_layers > 0).map(gpu).collect();
-    let hybrid = share.map(sharing);
+    let devices = share.map(sharing);
     let (loading, memory_bytes) = match way.usage {
-        Usage::DenseBesideDisk => (Loading::OnDemand, Some(budget.bytes_with(budget.experts / 2))),
+        Usage::DenseBesideDisk | Usage::AllBesideDisk(_) => {
+            (Loading::OnDemand, Some(budget.bytes_with(budget.experts / 2)))
+        }
         _ => (Loading::Mapped, None),
     };
-    let default = EngineOptions::default();
-    EngineOptions { loading, memory_bytes, hybrid, gpus, gpu_layers, gpu_experts, ..default }
+    EngineOptions {
+        loading,
+        memory_bytes,
+        streaming: StreamingOptions {
+            rules: match share {
+                Some(_) => rules(Regime::BeyondRam),
+                None => Rules::default_for(Regime::BeyondRam),
+            },
+            ..StreamingOptions::default()
+        },
+        devices,
+        gpus,
+        gpu_layers,
+        gpu_experts,
+        ..EngineOptions::default()
+    }
 }
 
 /// `bytes` over devices: each has half as much again as the next.
@@ -172,7 +192,7 @@ fn run(path: &Path, options: &EngineOptions, count: usize, said: Option<&[i32]>)
         tokens.push(token);
         session.decode(token).expect("a token");
     }
-    let report = engine.hybrid().map(|handle| handle.report());
+    let report = engine.devices().map(|handle| handle.report());
     let SeamCounts { blocks, rows, delegated, .. } = session.stats().seam;
     Course { tokens, steps, report, blocks, rows, delegated }
 }

@@ -1,12 +1,13 @@
 //! A device of ggml's behind the executor's traits: its compute half, its copy half, and the CPU
 //! beside it for one block. Buffers are numbers to the executor; here each holds an expert.
 
-use super::units::{CopyOrder, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit, Link, UnitFailed};
+use super::units::{CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Flow, Link, UnitFailed};
 use crate::blocks::drive::way_of;
-use motley_ggml::gpu::{ComputeLane, CopyLane, GpuBlock, GpuExpert, GpuTask, GpuUnit, Refused};
+use motley_ggml::gpu::{ComputeLane, CopyLane, GpuBlock, GpuExpert, GpuTask, GpuUnit};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
+use motley_model::{Matrix, TensorPart};
 use motley_plan::ExpertKernels;
-use motley_store::MappedExperts;
+use motley_store::{FilledExpert, MappedExperts};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is in each buffer; shared between the two halves.
@@ -30,38 +31,15 @@ pub struct DeviceUnit {
     pub(super) held: Held,
 }
 
-/// One block: a copy of what the device needs of it, and the rows it has computed.
-pub struct DeviceJob {
-    block: GpuBlock,
-    tasks: Vec<GpuTask>,
-}
+impl Device for DeviceUnit {
+    type Block = GpuBlock;
+    type Rows = GpuTask;
 
-impl DeviceJob {
-    /// Of this block, on its thread. Refused when the device cannot do what the block asks for.
-    pub fn new(block: &ExpertBlock<'_>) -> Result<Self, Refused> {
-        Ok(Self { block: GpuBlock::of(block)?, tasks: Vec::new() })
-    }
-
-    /// Its layer.
-    pub(super) fn layer(&self) -> u32 {
-        self.block.layer()
-    }
-
-    /// Whether `unit` takes it.
-    pub(super) fn check(&self, unit: &GpuUnit) -> Result<(), Refused> {
-        unit.check(&self.block)
-    }
-
-    /// Writes the rows the device has computed where they belong.
-    pub fn finish(&self, block: &mut ExpertBlock<'_>) {
-        self.tasks.iter().for_each(|task| task.scatter(block));
-    }
-}
-
-impl FastUnit for DeviceUnit {
-    type Job = DeviceJob;
-
-    fn compute(&mut self, job: &mut DeviceJob, orders: &[FastOrder]) -> Result<Flow, UnitFailed> {
+    fn compute(
+        &mut self,
+        block: &GpuBlock,
+        orders: &[DeviceOrder],
+    ) -> Result<(GpuTask, Flow), UnitFailed> {
         let mut experts = Vec::with_capacity(orders.len());
         for order in orders {
             let expert = self.held.lock()[order.buffer as usize].clone();
@@ -69,11 +47,10 @@ impl FastUnit for DeviceUnit {
             experts.push((u32::from(order.key.expert), expert));
         }
         let named: Vec<_> = experts.iter().map(|(number, expert)| (*number, expert)).collect();
-        let task = self.unit.prepare_experts(&job.block, &named);
+        let task = self.unit.prepare_experts(block, &named);
         let mut task = task.map_err(|refused| UnitFailed(refused.to_string()))?;
-        let outcome = task.run(&mut self.lane);
-        job.tasks.push(task);
-        flow(outcome)
+        let flow = flow(task.run(&mut self.lane))?;
+        Ok((task, flow))
     }
 }
 
@@ -82,7 +59,8 @@ pub struct DeviceLink {
     pub(super) unit: GpuUnit,
     pub(super) lane: CopyLane,
     pub(super) held: Held,
-    pub(super) bytes: MappedExperts,
+    /// Where experts lie in the model's files.
+    pub(super) files: MappedExperts,
 }
 
 impl Link for DeviceLink {
@@ -92,36 +70,57 @@ impl Link for DeviceLink {
         let (layer, expert) = (u32::from(order.key.layer), u32::from(order.key.expert));
         let full = || UnitFailed(format!("the device has no slot for {}", order.key));
         let lease = self.unit.lease(layer).ok_or_else(full)?;
-        let filled = self.lane.fill(lease, self.bytes.parts(layer, expert));
+        let in_files = self.files.parts(layer, expert);
+        let filled = match &order.from {
+            None => self.lane.fill(lease, in_files),
+            // Read from disk are weights; biases and scales are small and come from the mapping.
+            Some(read) => {
+                let small = in_files.filter(|(_, part, _)| *part != TensorPart::Weight);
+                self.lane.fill(lease, weights(read).chain(small))
+            }
+        };
         let filled = filled.map_err(|error| UnitFailed(error.to_string()))?;
         self.held.lock()[order.buffer as usize] = Some(filled);
         Ok(())
     }
 }
 
+fn weights(read: &FilledExpert) -> impl Iterator<Item = (Matrix, TensorPart, &[u8])> {
+    read.iter().map(|(matrix, part, slot)| (matrix, part, slot.bytes()))
+}
+
 /// The CPU for one block.
-pub struct CpuHome<'a, 'g> {
-    /// The block; rows the device computes are left alone.
+pub struct BlockCpu<'a, 'g> {
+    /// The block; rows devices compute are left alone.
     pub block: &'a mut ExpertBlock<'g>,
     pub cpu: &'a mut CpuUnit,
     /// How it computes.
     pub kernels: &'a ExpertKernels,
 }
 
-impl HomeUnit for CpuHome<'_, '_> {
-    fn compute(&mut self, orders: &[HomeOrder]) -> Result<Flow, UnitFailed> {
-        let block = &self.block;
-        let is_ours = |&(token, slot): &(usize, usize)| {
-            let expert = block.expert(token, slot);
-            orders.iter().any(|order| u32::from(order.key.expert) == expert)
-        };
-        let slots = block.slots();
-        let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
-        let rows: Vec<_> = all.filter(is_ours).collect();
+impl Cpu for BlockCpu<'_, '_> {
+    fn compute(&mut self, orders: &[CpuOrder]) -> Result<Flow, UnitFailed> {
         let way = way_of(self.kernels, self.block);
-        let outcome = self.cpu.compute_rows(self.block, &rows, way);
+        let outcome = if orders.iter().any(|order| order.bytes.is_some()) {
+            let experts: Vec<_> = orders.iter().filter_map(CpuOrder::read).collect();
+            self.cpu.compute_with(self.block, &experts, way)
+        } else {
+            let rows = rows_of(self.block, orders);
+            self.cpu.compute_rows(self.block, &rows, way)
+        };
         flow(outcome.map_err(|error| UnitFailed(error.to_string()))?)
     }
+}
+
+/// (token, slot) of everything routed to these experts.
+fn rows_of(block: &ExpertBlock<'_>, orders: &[CpuOrder]) -> Vec<(usize, usize)> {
+    let is_ours = |&(token, slot): &(usize, usize)| {
+        let expert = block.expert(token, slot);
+        orders.iter().any(|order| u32::from(order.key.expert) == expert)
+    };
+    let slots = block.slots();
+    let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
+    all.filter(is_ours).collect()
 }
 
 fn flow(outcome: ComputeOutcome) -> Result<Flow, UnitFailed> {

@@ -99,7 +99,7 @@ fn counts_are_right(found: &Course, way: Way<'_>, what: &str) {
     assert_eq!((report.refused, &report.refused_reason), (0, &None), "{what}");
     assert!(found.rows > found.tokens.len() as u64, "{what}");
     assert_eq!((figures.blocks, figures.routed_pairs), (found.blocks, found.rows), "{what}");
-    assert_eq!(figures.fast_pairs + figures.home_pairs, found.rows, "{what}");
+    assert_eq!(figures.device_pairs + figures.cpu_pairs, found.rows, "{what}");
     assert_eq!((figures.demanded_unused, figures.counts.failed_loads), (0, 0), "{what}");
     if way.prefetch == PrefetchChoice::None {
         assert_eq!(figures.guessed_copies, 0, "{what}");
@@ -142,7 +142,7 @@ fn models_under_every_strategy() {
                 let prefetch = PrefetchChoice::None;
                 let way = Way { strategy, prefetch, begins_full: true, ..default };
                 let report = says_the_same(&floats, way).report.expect("a device");
-                assert!(share < 1.0 || report.figures.fast_pairs > 0, "{way}: {report:?}");
+                assert!(share < 1.0 || report.figures.device_pairs > 0, "{way}: {report:?}");
             }
         }
     }
@@ -212,7 +212,7 @@ fn it_is_the_cpu_that_rounds() {
         let way = Way { strategy: StrategyChoice::OnDemand, prefetch, ..default };
         let (found, _) = check(&floats.quantised_experts, way, &ROUNDED);
         let figures = found.report.as_ref().expect("a device").figures;
-        assert_eq!((figures.fast_pairs, figures.home_pairs), (found.rows, 0));
+        assert_eq!((figures.device_pairs, figures.cpu_pairs), (found.rows, 0));
         let device = Apart::of(&floats.all.cpu, &found);
         eprintln!("  from floats: the device {device}; the CPU {}", floats.rounding);
         assert!(device.median <= FLOATS.median, "{device}");
@@ -239,6 +239,22 @@ fn dense_weights_on_the_device_beside_experts_on_disk() {
     for path in some_models() {
         let way = Way::default_on(&gpu, Usage::DenseBesideDisk);
         says_the_same(&Subject::as_floats(&path, FEWER_TOKENS), way);
+    }
+}
+
+/// Experts on disk, some in memory, some on the device, all units computing.
+#[test]
+fn experts_on_disk_in_memory_and_on_the_device() {
+    let Some(gpu) = gpu() else { return };
+    for path in some_models() {
+        for begins_full in [false, true] {
+            let usage = Usage::AllBesideDisk(0.25);
+            let prefetch = PrefetchChoice::NextLayerRefill;
+            let way = Way { prefetch, begins_full, ..Way::default_on(&gpu, usage) };
+            let course = says_the_same(&Subject::as_floats(&path, FEWER_TOKENS), way);
+            let figures = course.report.expect("a device").figures;
+            assert!(figures.device_pairs > 0 && figures.cpu_pairs > 0, "{figures:?}");
+        }
     }
 }
 

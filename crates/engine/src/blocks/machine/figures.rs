@@ -1,4 +1,4 @@
-//! What an executor over devices did, and why it could not go on. Data only.
+//! What an executor did, and why it could not go on. Data only.
 
 use super::units::UnitFailed;
 use motley_cost::Nanos;
@@ -7,16 +7,16 @@ use motley_sched::scheduler::Counts;
 
 /// Sums since the beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HybridFigures {
+pub struct MachineFigures {
     pub blocks: u64,
     /// (token, expert) pairs routed; each is computed once, or its block was given up.
     pub routed_pairs: u64,
-    /// Pairs computed on the fast unit.
-    pub fast_pairs: u64,
+    /// Pairs computed on devices.
+    pub device_pairs: u64,
     /// Pairs computed on the CPU.
-    pub home_pairs: u64,
-    /// Launches on the fast unit, each with one read-back.
-    pub fast_launches: u64,
+    pub cpu_pairs: u64,
+    /// Launches on devices, each with one read-back.
+    pub launches: u64,
     /// Copies that a routed expert waited for.
     pub demanded_copies: u64,
     /// Of them never computed from: a failed or given-up block leaves some.
@@ -25,12 +25,14 @@ pub struct HybridFigures {
     pub guessed_copies: u64,
     /// Of them never computed from before they had to go.
     pub guessed_unused: u64,
-    /// Time the fast unit computed.
-    pub fast_busy: Nanos,
+    /// Time devices computed.
+    pub devices_busy: Nanos,
     /// Time the CPU computed.
-    pub home_busy: Nanos,
-    /// Time the link copied.
-    pub link_busy: Nanos,
+    pub cpu_busy: Nanos,
+    /// Time links to devices copied.
+    pub links_busy: Nanos,
+    /// Time the driver had nothing to compute and waited.
+    pub stalled: Nanos,
     /// What the scheduler counted.
     pub counts: Counts,
 }
@@ -38,10 +40,13 @@ pub struct HybridFigures {
 /// Why a block could not be computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HybridError {
+pub enum MachineError {
     /// A unit failed while it computed; its rows are not to be had.
     #[error("{unit} failed: {reason}")]
     Unit { unit: &'static str, reason: UnitFailed },
+    /// An expert could not be read.
+    #[error("{0}")]
+    Read(String),
     /// An expert could not be brought over, and nobody can compute it where it is.
     #[error(transparent)]
     Lost(#[from] LoadLost),

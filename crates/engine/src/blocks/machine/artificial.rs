@@ -3,30 +3,32 @@
 //! tell the difference, so overlap and speed-ups are those of its own threads and queues.
 
 use super::executor::{Executor, ExecutorParts};
-use super::figures::{HybridError, HybridFigures};
-use super::units::{CopyOrder, FastOrder, FastUnit, Flow, HomeOrder, HomeUnit, Link, UnitFailed};
+use super::figures::{MachineError, MachineFigures};
+use super::units::{
+    Arrivals, CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Disk, Flow, Landed, Link, UnitFailed,
+};
 use crate::blocks::clock::Clock;
 use motley_cost::{ComputeCost, Nanos};
 use motley_sched::cache::RoutedBuffer;
 use motley_sched::prefetch::Prediction;
 use motley_sched::spans::Spans;
-use motley_sched::{Costs, Phase, Routing, Scheduler, Unit};
+use motley_sched::{Costs, Phase, Purpose, Routing, Scheduler, Share, Unit};
+use motley_store::FilledExpert;
 use motley_trace::{ExpertKey, Trace, Visit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a drive is made of.
 pub struct Artificial<'a> {
     pub scheduler: Scheduler,
-    /// Staging buffers, as its limits have them.
-    pub staging_slots: u16,
-    /// What experts and copies take.
+    /// What experts and copies take. Without home units the first tier is filled from a disk.
     pub costs: Costs,
     /// What everything else of a layer takes, by tokens of the pass.
     pub dense: ComputeCost,
     /// What a pass takes besides its layers.
     pub pass: Nanos,
-    /// Experts on the device before the first pass.
-    pub residents: &'a [ExpertKey],
+    /// Experts on each device before the first pass.
+    pub residents: &'a [Vec<ExpertKey>],
     /// How many times slower than the cost model all of it runs, so that waking a thread costs
     /// next to nothing.
     pub scale: f64,
@@ -49,7 +51,7 @@ pub struct Driven {
     /// Routed (token, expert) pairs that were not computed exactly once, whole.
     pub wrong_pairs: u64,
     /// The executor's own sums.
-    pub figures: HybridFigures,
+    pub figures: MachineFigures,
     pub spans: Spans,
 }
 
@@ -58,23 +60,28 @@ pub type PredictPass<'a> = &'a mut dyn FnMut(&[Visit]) -> Vec<Vec<Prediction>>;
 
 impl Artificial<'_> {
     /// Drives the executor through `trace`, pass by pass.
-    pub fn drive(self, trace: &Trace, predict: PredictPass<'_>) -> Result<Driven, HybridError> {
+    pub fn drive(self, trace: &Trace, predict: PredictPass<'_>) -> Result<Driven, MachineError> {
         let (costs, dense, pass_time) = (self.costs, self.dense, self.pass);
         let clock = Clock::scaled(self.scale);
+        let first = u16::from(costs.home.is_none());
+        let lanes = |tier: u16| {
+            let unit = SleepingUnit { tier, costs: costs.clone(), clock };
+            let fails_every = self.fails_every;
+            let link = SleepingLink { tier, costs: costs.clone(), clock, copies: 0, fails_every };
+            (unit, Box::new(link) as Box<dyn Link>)
+        };
+        let disk = || Box::new(SleepingDisk::new(costs.clone(), clock)) as Box<dyn Disk>;
         let executor = Executor::new(ExecutorParts {
             scheduler: self.scheduler,
-            staging_slots: self.staging_slots,
-            fast: SleepingUnit { costs: costs.clone(), clock },
-            link: SleepingLink {
-                costs: costs.clone(),
-                clock,
-                copies: 0,
-                fails_every: self.fails_every,
-            },
+            disk: costs.home.is_none().then(disk),
+            devices: (first..costs.tiers.len() as u16).map(lanes).collect(),
             clock,
+            overlap: true,
             records: true,
         });
-        executor.preload(self.residents)?;
+        for (device, keys) in self.residents.iter().enumerate() {
+            executor.preload(device, keys)?;
+        }
         let mut driver =
             Driver { executor: &executor, costs, clock, wrong_pairs: 0, late: Nanos::ZERO };
         let mut buffer = RoutedBuffer::new(&trace.header);
@@ -118,22 +125,24 @@ impl Driver<'_> {
         visit: &Visit,
         predictions: &[Prediction],
         buffer: &mut RoutedBuffer,
-    ) -> Result<(), HybridError> {
+    ) -> Result<(), MachineError> {
         let routed = buffer.fill(visit);
         let expected: Tally = (0..routed.experts.len())
             .map(|index| (routed.experts[index], (1.0, routed.load(index))))
             .collect();
-        let mut home = SleepingHome {
+        let mut cpu = SleepingCpu {
             costs: self.costs.clone(),
             clock: self.clock,
             computed: Tally::new(),
             late: Nanos::ZERO,
         };
         let routing = Routing { routed, phase: visit.phase, predictions };
-        let done = self.executor.run(&routing, Tally::new(), &mut home)?;
-        self.late += home.late;
-        let mut computed = done.job;
-        home.computed.iter().for_each(|(&e, &(part, tokens))| add(&mut computed, e, part, tokens));
+        let done = self.executor.run(&routing, Some(()), &mut cpu)?;
+        self.late += cpu.late;
+        let mut computed = cpu.computed;
+        for (&expert, &(part, tokens)) in done.rows.iter().flatten() {
+            add(&mut computed, expert, part, tokens);
+        }
         let wrong = expected.iter().filter(|(expert, how)| computed.get(expert) != Some(how));
         self.wrong_pairs += wrong.map(|(_, (_, tokens))| u64::from(*tokens)).sum::<u64>();
         self.wrong_pairs += (computed.len() > expected.len()) as u64;
@@ -151,25 +160,29 @@ fn add(tally: &mut Tally, expert: u16, part: f64, tokens: u32) {
 
 /// A device that sleeps.
 struct SleepingUnit {
+    tier: u16,
     costs: Costs,
     clock: Clock,
 }
 
-impl FastUnit for SleepingUnit {
-    type Job = Tally;
+impl Device for SleepingUnit {
+    type Block = ();
+    type Rows = Tally;
 
-    fn compute(&mut self, job: &mut Tally, experts: &[FastOrder]) -> Result<Flow, UnitFailed> {
+    fn compute(&mut self, (): &(), experts: &[DeviceOrder]) -> Result<(Tally, Flow), UnitFailed> {
         let begun = self.clock.now();
-        let time = |order: &FastOrder| self.costs.tier_time(0, order.tokens, order.share);
+        let time = |order: &DeviceOrder| self.costs.tier_time(self.tier, order.tokens, order.share);
         let all: Nanos = experts.iter().map(time).sum();
         self.clock.sleep_until(begun + all);
-        experts.iter().for_each(|o| add(job, o.key.expert, o.share.fraction(), o.tokens));
-        Ok(Flow::Done)
+        let mut rows = Tally::new();
+        experts.iter().for_each(|o| add(&mut rows, o.key.expert, o.share.fraction(), o.tokens));
+        Ok((rows, Flow::Done))
     }
 }
 
 /// A link that sleeps.
 struct SleepingLink {
+    tier: u16,
     costs: Costs,
     clock: Clock,
     copies: u64,
@@ -178,7 +191,7 @@ struct SleepingLink {
 
 impl Link for SleepingLink {
     fn copy(&mut self, order: &CopyOrder) -> Result<(), UnitFailed> {
-        self.clock.sleep_until(self.clock.now() + self.costs.load_time(0, order.share));
+        self.clock.sleep_until(self.clock.now() + self.costs.load_time(self.tier, order.share));
         self.copies += 1;
         match self.fails_every > 0 && self.copies.is_multiple_of(self.fails_every) {
             true => Err(UnitFailed(format!("copy {} fails by request", self.copies))),
@@ -193,26 +206,90 @@ impl Link for SleepingLink {
 }
 
 /// A CPU that sleeps.
-struct SleepingHome {
+struct SleepingCpu {
     costs: Costs,
     clock: Clock,
     computed: Tally,
     late: Nanos,
 }
 
-impl HomeUnit for SleepingHome {
-    fn compute(&mut self, experts: &[HomeOrder]) -> Result<Flow, UnitFailed> {
+impl Cpu for SleepingCpu {
+    fn compute(&mut self, experts: &[CpuOrder]) -> Result<Flow, UnitFailed> {
         let begun = self.clock.now();
-        let entry = |order: &HomeOrder| {
-            order.enters.map_or(Nanos::ZERO, |tokens| self.costs.entry_time(Unit::Home(0), tokens))
+        let unit = if self.costs.home.is_some() { Unit::Home(0) } else { Unit::Tier(0) };
+        let entry = |order: &CpuOrder| {
+            order.enters.map_or(Nanos::ZERO, |tokens| self.costs.entry_time(unit, tokens))
         };
         let time =
-            |order: &HomeOrder| entry(order) + self.costs.home_time(order.tokens, order.share);
+            |order: &CpuOrder| entry(order) + self.costs.unit_time(unit, order.tokens, order.share);
         let all: Nanos = experts.iter().map(time).sum();
         self.late += self.clock.sleep_until(begun + all);
         for order in experts {
             add(&mut self.computed, order.key.expert, order.share.fraction(), order.tokens);
         }
         Ok(Flow::Done)
+    }
+}
+
+/// A disk that sleeps: one read after another, as in the simulator.
+struct SleepingDisk {
+    costs: Costs,
+    clock: Clock,
+    free: Nanos,
+    reads: Arc<Mutex<VecDeque<(ExpertKey, Nanos)>>>,
+}
+
+impl SleepingDisk {
+    fn new(costs: Costs, clock: Clock) -> Self {
+        Self { costs, clock, free: Nanos::ZERO, reads: Arc::default() }
+    }
+
+    fn reads(&self) -> MutexGuard<'_, VecDeque<(ExpertKey, Nanos)>> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Disk for SleepingDisk {
+    fn load(&mut self, key: ExpertKey, _purpose: Purpose) -> Result<(), UnitFailed> {
+        let begins = self.free.max(self.clock.now());
+        self.free = begins + self.costs.load_time(0, Share::WHOLE);
+        let ends = self.free;
+        self.reads().push_back((key, ends));
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Landed> {
+        let now = self.clock.now();
+        let (key, _) = self.reads().pop_front_if(|(_, ends)| *ends <= now)?;
+        Some(Landed { key, error: None })
+    }
+
+    fn is_under_way(&self) -> bool {
+        !self.reads().is_empty()
+    }
+
+    fn arrivals(&self) -> Arc<dyn Arrivals> {
+        Arc::new(SleepingArrivals { clock: self.clock, reads: Arc::clone(&self.reads) })
+    }
+
+    fn bytes(&self, _key: ExpertKey) -> Option<FilledExpert> {
+        None
+    }
+
+    fn release(&mut self, _key: ExpertKey) {}
+}
+
+/// Sleeps until the first read has ended.
+struct SleepingArrivals {
+    clock: Clock,
+    reads: Arc<Mutex<VecDeque<(ExpertKey, Nanos)>>>,
+}
+
+impl Arrivals for SleepingArrivals {
+    fn wait(&self) {
+        let first = self.reads.lock().unwrap_or_else(PoisonError::into_inner).front().copied();
+        if let Some((_, ends)) = first {
+            self.clock.sleep_until(ends);
+        }
     }
 }

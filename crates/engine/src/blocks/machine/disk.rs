@@ -1,14 +1,16 @@
-//! Expert bytes of one session: arenas, the disk, and which expert lies where. Does
-//! what the drive loop says; chooses nothing.
+//! Expert bytes of one session that are read from disk: arenas, the reader, and which expert lies
+//! where. Does what the executor says; chooses nothing.
 
+use super::units::{Arrivals, Disk, DiskDone, Landed, UnitFailed};
 use crate::blocks::gates::GatesError;
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::resident::ResidentExperts;
 use motley_model::{LayerExperts, Matrix, ModelSpec, OpenedFile, TensorPart};
+use motley_sched::Purpose;
 use motley_store::{
-    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, Disk, ExpertLease, ExpertRead,
-    FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadError, ReadSpeed,
-    Reader, ReaderOptions, Request, Tag, choose,
+    Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, Disk as _, ExpertLease,
+    ExpertRead, FaultPlan, FileMode, Files, FilesError, Filled, FilledExpert, Priority, ReadError,
+    ReadSpeed, Reader, ReaderOptions, Request, Tag, choose,
 };
 use motley_trace::ExpertKey;
 use std::collections::{BTreeMap, HashMap};
@@ -37,18 +39,12 @@ pub enum ExpertsError {
     Gates(#[from] GatesError),
 }
 
-/// A load that has ended: the expert, and why it failed if it did.
-pub(crate) struct Landed {
-    pub(crate) key: ExpertKey,
-    pub(crate) error: Option<String>,
-}
-
 /// The experts of one model and the memory some of them are in.
 pub(crate) struct Experts {
     /// Matrices only: biases and scales are dense weights to llama.cpp.
     layers: Vec<Option<LayerExperts>>,
     arenas: BTreeMap<Matrix, Arena>,
-    reader: Reader,
+    reader: Arc<Reader>,
     /// What finding out about the disk has read.
     probed: Counters,
     disk: ReadSpeed,
@@ -84,90 +80,13 @@ impl Experts {
         };
         let probed = reader.counters();
         let resident = Arc::new(ResidentExperts::new(layers.len(), spec.experts as usize));
-        let (filled, changed) = (HashMap::new(), false);
+        let (filled, changed, reader) = (HashMap::new(), false, Arc::new(reader));
         Ok(Self { layers, arenas, reader, probed, disk, filled, resident, changed })
     }
 
     /// Which experts are in memory, readable while it changes.
     pub(crate) fn resident(&self) -> Arc<ResidentExperts> {
         Arc::clone(&self.resident)
-    }
-
-    /// Starts reading an expert; `false` when no slot is free or the model has no such expert.
-    pub(crate) fn load(&mut self, key: ExpertKey, priority: Priority) -> bool {
-        let Some(Some(layer)) = self.layers.get(usize::from(key.layer)) else { return false };
-        let arenas = &self.arenas;
-        let lease = ExpertLease::from_arenas(&layer.tensors, |tensor| arenas.get(&tensor.matrix));
-        let Some(lease) = lease else { return false };
-        let wanted = ExpertRead { tag: tag(key), priority, layer, expert: u32::from(key.expert) };
-        match Request::for_expert(wanted, lease, self.reader.files()) {
-            Ok(request) => self.reader.submit([request]),
-            Err(_) => return false,
-        }
-        true
-    }
-
-    /// Whether a load has not been taken note of.
-    pub(crate) fn under_way(&self) -> bool {
-        self.reader.under_way() > 0
-    }
-
-    /// Waits for the next load to end; `None` when none is under way.
-    pub(crate) fn wait(&mut self) -> Option<Landed> {
-        let completion = self.reader.wait(None)?;
-        Some(self.land(completion))
-    }
-
-    /// A load that has ended already.
-    pub(crate) fn poll(&mut self) -> Option<Landed> {
-        let completion = self.reader.poll()?;
-        Some(self.land(completion))
-    }
-
-    /// The bytes of an expert that has been loaded.
-    pub(crate) fn get(&self, key: ExpertKey) -> Option<&FilledExpert> {
-        self.filled.get(&key)
-    }
-
-    /// Gives an expert's slots back (once nobody computes with them).
-    pub(crate) fn release(&mut self, key: ExpertKey) {
-        self.filled.remove(&key);
-        self.resident.set(key, false);
-    }
-
-    /// Lets `slots` be used from now on. Of fewer slots, what stays moves down first, so
-    /// that whole huge pages come free.
-    pub(crate) fn set_usable(&mut self, slots: u32) {
-        let above = |filled: &FilledExpert| filled.iter().any(|(_, _, slot)| slot.index() >= slots);
-        let mut high: Vec<ExpertKey> =
-            self.filled.iter().filter(|(_, filled)| above(filled)).map(|(key, _)| *key).collect();
-        high.sort_unstable();
-        for key in high {
-            if let Some(filled) = self.filled.remove(&key) {
-                let settle = |(matrix, part, slot): (Matrix, TensorPart, Filled)| {
-                    (matrix, part, slot.settle().unwrap_or_else(|unmoved| unmoved))
-                };
-                self.filled.insert(key, filled.into_slots().into_iter().map(settle).collect());
-            }
-        }
-        for arena in self.arenas.values() {
-            arena.set_usable(slots);
-        }
-    }
-
-    /// Whether a read found that a file is not what was opened any more.
-    pub(crate) fn changed(&self) -> bool {
-        self.changed
-    }
-
-    /// Memory of the slots in use.
-    pub(crate) fn occupied_bytes(&self) -> u64 {
-        self.arenas.values().map(Arena::occupied_bytes).sum()
-    }
-
-    /// What the disk has done for experts.
-    pub(crate) fn counters(&self) -> Counters {
-        self.reader.counters().since(&self.probed)
     }
 
     /// What the disk was measured to do.
@@ -189,6 +108,84 @@ impl Experts {
             }
         };
         Landed { key, error }
+    }
+}
+
+impl Disk for Experts {
+    fn load(&mut self, key: ExpertKey, purpose: Purpose) -> Result<(), UnitFailed> {
+        let layer = self.layers.get(usize::from(key.layer)).and_then(Option::as_ref);
+        let layer = layer.ok_or_else(|| UnitFailed(format!("the model has no expert {key}")))?;
+        let arenas = &self.arenas;
+        let lease = ExpertLease::from_arenas(&layer.tensors, |tensor| arenas.get(&tensor.matrix));
+        let lease =
+            lease.ok_or_else(|| UnitFailed(format!("no slot for expert {}", key.expert)))?;
+        let priority = match purpose {
+            Purpose::Demand => Priority::Demand,
+            Purpose::Guess => Priority::Prefetch,
+        };
+        let wanted = ExpertRead { tag: tag(key), priority, layer, expert: u32::from(key.expert) };
+        let request = Request::for_expert(wanted, lease, self.reader.files());
+        let misplaced = |_| UnitFailed(format!("expert {key} does not fit its slots"));
+        self.reader.submit([request.map_err(misplaced)?]);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Landed> {
+        let completion = self.reader.poll()?;
+        Some(self.land(completion))
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.reader.under_way() > 0
+    }
+
+    fn arrivals(&self) -> Arc<dyn Arrivals> {
+        Arc::new(ReaderArrivals(Arc::clone(&self.reader)))
+    }
+
+    fn bytes(&self, key: ExpertKey) -> Option<FilledExpert> {
+        self.filled.get(&key).cloned()
+    }
+
+    fn release(&mut self, key: ExpertKey) {
+        self.filled.remove(&key);
+        self.resident.set(key, false);
+    }
+
+    /// Of fewer slots, what stays moves down first, so that whole huge pages come free.
+    fn set_usable(&mut self, slots: u32) {
+        let above = |filled: &FilledExpert| filled.iter().any(|(_, _, slot)| slot.index() >= slots);
+        let mut high: Vec<ExpertKey> =
+            self.filled.iter().filter(|(_, filled)| above(filled)).map(|(key, _)| *key).collect();
+        high.sort_unstable();
+        for key in high {
+            if let Some(filled) = self.filled.remove(&key) {
+                let settle = |(matrix, part, slot): (Matrix, TensorPart, Filled)| {
+                    (matrix, part, slot.settle().unwrap_or_else(|unmoved| unmoved))
+                };
+                self.filled.insert(key, filled.into_slots().into_iter().map(settle).collect());
+            }
+        }
+        for arena in self.arenas.values() {
+            arena.set_usable(slots);
+        }
+    }
+
+    fn done(&self) -> DiskDone {
+        DiskDone {
+            counters: self.reader.counters().since(&self.probed),
+            arena_bytes: self.arenas.values().map(Arena::occupied_bytes).sum(),
+            changed: self.changed,
+        }
+    }
+}
+
+/// Waits for the reader.
+struct ReaderArrivals(Arc<Reader>);
+
+impl Arrivals for ReaderArrivals {
+    fn wait(&self) {
+        self.0.wait_until_ready();
     }
 }
 
