@@ -5,7 +5,7 @@ use crate::args::Run;
 use crate::recorder::header;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{Engine, Session};
-use motley_sim::beside::{DEFAULT_PREDICTION_ACCURACY, hybrid_again, routing, typical_layer};
+use motley_sim::beside::{DEFAULT_PREDICTION_ACCURACY, again, routing, typical_layer};
 use motley_sim::gantt::{Window, stacked};
 use motley_sim::rerun::Rerun;
 use motley_sim::spans::{RowNames, Spans, chrome_trace};
@@ -34,9 +34,12 @@ pub(crate) fn write(run: &Run, engine: &Engine, session: &Session) -> Result<()>
     }
     let recorded = engine.take_spans().unwrap_or_default();
     ensure!(recorded.iter().next().is_some(), "nothing to draw: no block was shared or streamed");
-    let rows = match engine.devices() {
-        Some(_) => RowNames { dense: "dense", fast: "device", link: "copies", home: "CPU" },
-        None => RowNames { dense: "dense", fast: "CPU", link: "disk", home: "CPU" },
+    let rows = RowNames {
+        dense: "dense",
+        first: engine.streams().then_some(("CPU", "disk")),
+        fast: "device",
+        link: "copies",
+        home: "CPU",
     };
     let trace = routing(&recorded, &header(engine.spec(), &run.model));
     let simulated = simulate(engine, session, &recorded, &trace)?;
@@ -53,7 +56,7 @@ pub(crate) fn write(run: &Run, engine: &Engine, session: &Session) -> Result<()>
 /// The same routing in virtual time.
 fn simulate(engine: &Engine, session: &Session, recorded: &Spans, trace: &Trace) -> Result<Spans> {
     if let Some(setup) = engine.devices().and_then(|device| device.setup()) {
-        return Ok(hybrid_again(recorded, trace, &setup, DEFAULT_PREDICTION_ACCURACY)?);
+        return Ok(again(recorded, trace, &setup, DEFAULT_PREDICTION_ACCURACY)?);
     }
     let mut spans = Spans::default();
     Rerun::of(&engine.record(session))?.run(trace, Some(&mut spans))?;

@@ -304,11 +304,10 @@ fn settings(decision: Decision) -> Decision {
 fn what_cannot_be_obeyed_together_is_refused_with_the_reason() {
     path!(model);
     let run = ["run", model, "-p", "x", "-n", "1", "--no-record"];
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 4] = [
         (&["--loading", "mapped", "--memory", "1G"], "--loading mapped cannot keep to --memory"),
         (&["--policy", "lru"], "--policy would decide nothing"),
         (&["--prefetch", "none"], "--prefetch would decide nothing"),
-        (&["--devices", "stand-in", "--loading", "on-demand"], "stand-in"),
         (&["--memory", "4X"], "unknown unit `X`"),
     ];
     for (flags, expected) in cases {

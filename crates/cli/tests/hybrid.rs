@@ -60,13 +60,27 @@ fn the_stand_in_says_what_the_cpu_says_and_draws_every_lane() {
     assert!(svg.contains("as it ran") && svg.contains("in the simulator"), "both are drawn");
 }
 
+/// Disk, memory and a device at once: the same text, and a lane for each.
 #[test]
-fn a_device_of_no_use_is_refused_with_what_would_be() {
+fn experts_on_disk_in_memory_and_on_a_device_say_the_same() {
     let Some(model) = model() else { return };
-    let run = ["run", &model, "-p", "x", "-n", "1", "--no-record", "--devices"];
-    let output = motley(&[&run[..], &["stand-in=4M", "--memory", "400M"]].concat());
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && error.contains("--memory"), "{error}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("timeline.json");
+    let timeline = file.to_str().expect("UTF-8");
+    let run = ["run", &model, "-p", "Once upon a time", "-n", "24", "--exact", "--threads", "1"];
+    let run = [&run[..], &["--no-record"]].concat();
+    let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
+    let shared = ["--devices", "stand-in=4M", "--loading", "on-demand", "--timeline", timeline];
+    assert_eq!(text(&[&run[..], &shared].concat()), alone);
+    let trace: Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    for (row, lane) in ["dense", "CPU", "disk", "device", "copies"].iter().enumerate() {
+        let is_named = |event: &Value| event["args"]["name"] == *lane && event["tid"] == row;
+        assert!(events.iter().any(is_named), "no {lane}");
+        let of = |event: &Value| event["ph"] == "X" && event["pid"] == 0 && event["tid"] == row;
+        assert!(events.iter().any(of), "nothing on {lane}");
+    }
 }
 
 #[test]

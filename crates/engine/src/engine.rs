@@ -351,7 +351,10 @@ impl Engine {
     }
 
     fn slots(&self, shape: SessionShape) -> Result<u32, TooLittleMemory> {
+        let EngineOptions { gpus, gpu_layers, .. } = &self.options;
+        let apart = *gpu_layers > 0 && gpus.iter().all(|gpu| gpu.device.has_own_memory());
         let budget = Budget::of(&self.spec, shape);
+        let budget = if apart { budget.beside_dense_gpu() } else { budget };
         match self.options.memory_bytes {
             Some(memory_bytes) => budget.slots(memory_bytes),
             None => Ok(budget.experts + 1),

@@ -65,10 +65,7 @@ fn device_options(
     devices: &[(GpuDevice, &DeviceShare)],
     most_used: Vec<ExpertKey>,
 ) -> Option<DeviceOptions> {
-    let shares = matches!(
-        decision.device_use,
-        DeviceUse::DenseAndExperts { .. } | DeviceUse::Experts { .. }
-    );
+    let shares = decision.device_use.has_some_experts();
     let room = |(device, share): &(GpuDevice, &DeviceShare)| DeviceRoom {
         device: device.clone(),
         budget_bytes: share.expert_bytes,

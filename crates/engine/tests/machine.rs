@@ -244,7 +244,7 @@ fn several_memories_compute_every_pair_once() {
             assert_eq!(driven.wrong_pairs, 0, "{what}");
             assert_eq!(figures.device_pairs + figures.cpu_pairs, pairs, "{what}");
             assert_eq!(figures.demanded_unused, 0, "{what}");
-            assert_eq!(figures.counts.failed_loads > 0, fails_every > 0 && devices > 0, "{what}");
+            assert!(figures.counts.failed_loads == 0 || fails_every > 0, "{what}");
         }
     }
 }

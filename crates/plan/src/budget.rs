@@ -27,6 +27,8 @@ pub struct SessionShape {
 pub struct Budget {
     /// Dense weights and shared experts, and a second copy of the routers.
     pub dense_bytes: u64,
+    /// Of them the token embedding, which llama.cpp keeps in RAM wherever the others are.
+    pub input_bytes: u64,
     /// Keys and values of the whole context.
     pub kv_bytes: u64,
     /// Activations and logits of one chunk.
@@ -55,6 +57,12 @@ impl Budget {
     pub fn fixed_bytes(&self) -> u64 {
         let parts = [self.dense_bytes, self.kv_bytes, self.compute_bytes, self.process_bytes];
         parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// The same for RAM when a GPU with memory of its own has dense weights and KV cache.
+    #[must_use]
+    pub fn beside_dense_gpu(&self) -> Self {
+        Self { dense_bytes: self.input_bytes, kv_bytes: 0, ..*self }
     }
 
     /// Slots for experts within `memory_bytes`; never more than all experts and one to read into.
@@ -180,6 +188,7 @@ mod tests {
     fn budget() -> Budget {
         Budget {
             dense_bytes: GIB,
+            input_bytes: GIB / 8,
             kv_bytes: GIB / 2,
             compute_bytes: GIB / 4,
             process_bytes: headroom::PROCESS_BYTES,
@@ -232,9 +241,20 @@ mod tests {
             given in 0u64..1 << 48,
         ) {
             let [dense_bytes, kv_bytes, compute_bytes, process_bytes] = parts;
-            let budget =
-                Budget { dense_bytes, kv_bytes, compute_bytes, process_bytes, slot_bytes, experts };
+            let input_bytes = dense_bytes / 8;
+            let budget = Budget {
+                dense_bytes,
+                input_bytes,
+                kv_bytes,
+                compute_bytes,
+                process_bytes,
+                slot_bytes,
+                experts,
+            };
             prop_assert_eq!(budget.fixed_bytes(), parts.iter().sum::<u64>());
+            let beside = budget.beside_dense_gpu();
+            let left = dense_bytes - input_bytes + kv_bytes;
+            prop_assert_eq!(beside.fixed_bytes() + left, budget.fixed_bytes());
             prop_assert!(budget.smallest_bytes() <= budget.largest_sensible_bytes() || experts < 1);
             match budget.slots(given) {
                 Ok(slots) => {

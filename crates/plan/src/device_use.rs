@@ -13,7 +13,7 @@ pub enum DeviceUse {
     Everything,
     /// Dense weights and KV cache, and experts in what is left: this much when all else is in.
     DenseAndExperts { expert_bytes: u64 },
-    /// Dense weights and KV cache; the experts are on disk and pass through the CPU's memory.
+    /// Dense weights and KV cache; the experts are on disk and pass through the CPU's memory alone.
     Dense,
     /// Experts only, since the rest does not fit.
     Experts { expert_bytes: u64 },
@@ -28,7 +28,7 @@ impl DeviceUse {
         let device_bytes = rooms.iter().sum::<u64>();
         let dense = dense_bytes(budget, rooms);
         let all = u64::from(budget.experts) * budget.slot_bytes;
-        let least = Self::least_bytes(budget, used, false);
+        let least = Self::least_bytes(budget, used);
         let left = device_bytes.saturating_sub(dense);
         if device_bytes >= dense && left >= all {
             Self::Everything
@@ -50,6 +50,11 @@ impl DeviceUse {
         matches!(self, Self::Everything | Self::DenseAndExperts { .. } | Self::Dense)
     }
 
+    /// Whether they share the experts with the CPU.
+    pub fn has_some_experts(self) -> bool {
+        matches!(self, Self::DenseAndExperts { .. } | Self::Experts { .. })
+    }
+
     /// Memory for experts there.
     pub fn expert_bytes(self, budget: &Budget) -> u64 {
         match self {
@@ -59,20 +64,24 @@ impl DeviceUse {
         }
     }
 
-    /// The least memory with which one device is of use: one layer's choice of experts, or, where
-    /// it could have none (a dense model, or `streams` from disk), everything but experts.
-    pub fn least_bytes(budget: &Budget, used: u32, streams: bool) -> u64 {
-        if streams || budget.experts == 0 {
-            dense_bytes(budget, &[0])
-        } else {
-            u64::from(used) * budget.slot_bytes
+    /// The least memory with which one device is of use: one layer's choice of experts, or all of
+    /// a model that has none.
+    pub fn least_bytes(budget: &Budget, used: u32) -> u64 {
+        match budget.experts {
+            0 => dense_bytes(budget, &[0]),
+            _ => u64::from(used) * budget.slot_bytes,
         }
     }
 
-    /// [`DeviceUse::of`] where experts are read from disk as they are needed.
-    pub fn of_streamed(budget: &Budget, rooms: &[u64]) -> Self {
-        let fits = rooms.iter().sum::<u64>() >= dense_bytes(budget, rooms) && !rooms.is_empty();
-        if fits { Self::Dense } else { Self::Nothing }
+    /// [`DeviceUse::of`] where experts are read from disk as they are needed. Dense weights come
+    /// first here too: they leave their RAM to experts.
+    pub fn of_streamed(budget: &Budget, used: u32, rooms: &[u64]) -> Self {
+        let left = rooms.iter().sum::<u64>().checked_sub(dense_bytes(budget, rooms));
+        match left.filter(|_| !rooms.is_empty()) {
+            Some(left) if left < Self::least_bytes(budget, used) => Self::Dense,
+            Some(left) => Self::DenseAndExperts { expert_bytes: left },
+            None => Self::of(budget, used, rooms),
+        }
     }
 }
 
@@ -87,6 +96,7 @@ mod tests {
 
     const BUDGET: Budget = Budget {
         dense_bytes: 100,
+        input_bytes: 30,
         kv_bytes: 20,
         compute_bytes: 5,
         process_bytes: 50,
@@ -114,11 +124,12 @@ mod tests {
 
     #[test]
     fn beside_experts_on_disk_dense_weights_go_where_they_fit() {
-        let of = |rooms: &[u64]| DeviceUse::of_streamed(&BUDGET, rooms);
-        assert_eq!([of(&[124]), of(&[125]), of(&[])], {
-            use DeviceUse::{Dense, Nothing};
-            [Nothing, Dense, Nothing]
-        });
+        let of = |rooms: &[u64]| DeviceUse::of_streamed(&BUDGET, 4, rooms);
+        assert_eq!([of(&[39]), of(&[])], [DeviceUse::Nothing; 2]);
+        assert_eq!(of(&[124]), DeviceUse::Experts { expert_bytes: 124 });
+        assert_eq!([of(&[125]), of(&[164])], [DeviceUse::Dense; 2]);
+        assert_eq!(of(&[165]), DeviceUse::DenseAndExperts { expert_bytes: 40 });
+        assert_eq!(of(&[9000]), DeviceUse::DenseAndExperts { expert_bytes: 8875 }, "as asked");
     }
 
     #[test]

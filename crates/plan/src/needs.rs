@@ -24,6 +24,8 @@ pub struct ModelNeeds {
     pub total_bytes: u64,
     /// Dense weights and shared experts, and a second copy of the routers.
     pub dense_bytes: u64,
+    /// Of them the token embedding.
+    pub input_bytes: u64,
     pub kv_bytes_per_token: u64,
     /// Logits of one token.
     pub logits_bytes: u64,
@@ -45,6 +47,7 @@ impl ModelNeeds {
             name: spec.name.clone().unwrap_or_else(|| spec.architecture.clone()),
             total_bytes: sizes.total_bytes,
             dense_bytes: sizes.dense_bytes + sizes.shared_bytes + router_bytes(spec),
+            input_bytes: input_bytes(spec),
             kv_bytes_per_token: sizes.kv_bytes_per_token,
             logits_bytes: spec.shape.vocabulary.unwrap_or(0).saturating_mul(4),
             slot_bytes: slot_bytes(spec),
@@ -62,6 +65,7 @@ impl ModelNeeds {
         let outputs = self.logits_bytes.saturating_mul(outputs);
         Budget {
             dense_bytes: self.dense_bytes,
+            input_bytes: self.input_bytes,
             kv_bytes: self.kv_bytes_per_token.saturating_mul(u64::from(shape.context_tokens)),
             compute_bytes: chunk.saturating_mul(row_bytes).saturating_add(outputs),
             process_bytes: PROCESS_BYTES,
@@ -112,6 +116,8 @@ impl ModelNeeds {
             name: shape.name.clone(),
             total_bytes: dense_bytes + u64::from(experts) * shape.expert_bytes,
             dense_bytes,
+            // As large as the output matrix.
+            input_bytes: shape.head.0 as u64,
             kv_bytes_per_token: shape.kv_bytes_per_token,
             logits_bytes: (4.0 * shape.head.1 / shape.hidden.max(1) as f64) as u64,
             slot_bytes: shape.expert_bytes,
@@ -144,6 +150,12 @@ impl Budget {
     pub fn of(spec: &ModelSpec, shape: SessionShape) -> Self {
         ModelNeeds::of(spec).budget(shape)
     }
+}
+
+/// The token embedding.
+fn input_bytes(spec: &ModelSpec) -> u64 {
+    let embedding = spec.tensors.iter().filter(|tensor| tensor.role == Role::Embedding);
+    embedding.map(|tensor| tensor.range.len_bytes).sum()
 }
 
 /// Bytes one slot takes in all arenas together: the largest matrix of each kind over all layers

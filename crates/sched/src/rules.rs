@@ -43,4 +43,13 @@ impl Rules {
         };
         Self { prefill: strategy, decode: strategy, policy: PolicyChoice::default(), prefetch }
     }
+
+    /// The defaults beyond RAM with devices behind it: timelines over all units and links. What the
+    /// CPU computed is brought to a device while its link is idle, where the policy ranks it
+    /// above what is there: that is how devices come to hold what is used most.
+    pub fn beyond_ram_with_devices() -> Self {
+        let (prefill, decode) = (StrategyChoice::Timelines, StrategyChoice::Timelines);
+        let prefetch = PrefetchChoice::NextLayerRefill;
+        Self { prefill, decode, policy: PolicyChoice::default(), prefetch }
+    }
 }

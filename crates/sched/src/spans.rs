@@ -156,9 +156,11 @@ impl Row {
 pub struct RowNames<'a> {
     /// Everything between blocks.
     pub dense: &'a str,
-    /// Units of tiers.
+    /// The unit of the first tier and the link to it, where they are not like the others'.
+    pub first: Option<(&'a str, &'a str)>,
+    /// Units of tiers; several are numbered.
     pub fast: &'a str,
-    /// Links to tiers.
+    /// Links to tiers; several are numbered.
     pub link: &'a str,
     /// The home units; several are numbered.
     pub home: &'a str,
@@ -166,7 +168,8 @@ pub struct RowNames<'a> {
 
 impl Default for RowNames<'_> {
     fn default() -> Self {
-        Self { dense: "dense", fast: "fast unit", link: "link", home: "home unit" }
+        let (fast, link, home) = ("fast unit", "link", "home unit");
+        Self { dense: "dense", first: None, fast, link, home }
     }
 }
 
@@ -185,10 +188,13 @@ impl RowNames<'_> {
             0 | 1 => name.to_owned(),
             _ => format!("{name} {number}"),
         };
+        let others = u16::from(self.first.is_some()).min(spans.tiers());
         match row {
             Row::Dense => self.dense.to_owned(),
-            Row::Tier(tier) => numbered(self.fast, tier, spans.tiers()),
-            Row::Link(tier) => numbered(self.link, tier, spans.tiers()),
+            Row::Tier(0) if self.first.is_some() => self.first.unwrap_or_default().0.to_owned(),
+            Row::Link(0) if self.first.is_some() => self.first.unwrap_or_default().1.to_owned(),
+            Row::Tier(tier) => numbered(self.fast, tier - others, spans.tiers() - others),
+            Row::Link(tier) => numbered(self.link, tier - others, spans.tiers() - others),
             Row::Home(lane) => numbered(self.home, lane, spans.lanes()),
         }
     }

@@ -8,7 +8,7 @@ use motley_cost::statistics::median;
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
 use motley_sched::SchedulerSetup;
 use motley_sched::spans::{Row, Span, SpanKind, Spans};
-use motley_sched::{Costs, Homes, Phase, Unit};
+use motley_sched::{Costs, Homes, Phase, Tier, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
@@ -64,7 +64,7 @@ fn same_phase(visits: &mut [Visit]) {
 
 /// The same routing under the same scheduler in virtual time, from the same beginning. `prediction_accuracy`
 /// is the part of the next layer's choices that is known early.
-pub fn hybrid_again(
+pub fn again(
     recorded: &Spans,
     trace: &Trace,
     setup: &SchedulerSetup,
@@ -98,33 +98,40 @@ fn layers<'a>(recorded: &'a [Span], trace: &'a Trace) -> impl Iterator<Item = (P
 /// What was measured in one phase; where nothing was, what the scheduler took it for.
 fn measured(recorded: &Spans, trace: &Trace, phase: Phase, taken: &Costs) -> Costs {
     let all: Vec<Span> = recorded.iter().copied().collect();
-    let (mut fast, mut home, mut link) = (Vec::new(), Vec::new(), Vec::new());
-    for (_, part) in layers(&all, trace).filter(|(of, _)| *of == phase) {
-        for span in part {
-            let took_us = span.ends.since(span.begins).as_us();
-            match span.kind {
-                SpanKind::Compute { unit: Unit::Tier(_), tokens, .. } => {
-                    fast.push(ComputeSample { tokens, took_us });
-                }
-                SpanKind::Compute { tokens, .. } => home.push(ComputeSample { tokens, took_us }),
-                SpanKind::Load { .. } => link.push(took_us),
-                SpanKind::Dense { .. } => {}
+    let mut units: BTreeMap<Unit, Vec<ComputeSample>> = BTreeMap::new();
+    let mut links: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
+    let of_phase = layers(&all, trace).filter(|(of, _)| *of == phase);
+    for span in of_phase.flat_map(|(_, part)| part) {
+        let took_us = span.ends.since(span.begins).as_us();
+        match span.kind {
+            SpanKind::Compute { unit, tokens, .. } => {
+                units.entry(unit).or_default().push(ComputeSample { tokens, took_us });
             }
+            SpanKind::Load { tier, .. } => links.entry(tier).or_default().push(took_us),
+            SpanKind::Dense { .. } => {}
         }
     }
-    let unit = |home_unit: Homes| Homes {
-        unit: fitted(&home).unwrap_or(home_unit.unit),
+    let unit = |unit| units.get(&unit).and_then(|samples| fitted(samples));
+    let link = |tier| links.get(&tier).and_then(|times| median(times));
+    let tier = |(number, taken): (u16, &Tier)| Tier {
+        unit: unit(Unit::Tier(number)).unwrap_or(taken.unit),
+        link: link(number)
+            .map_or(taken.link, |us| TransferCost { latency_us: us, per_byte_us: 0.0 }),
         entry_us: 0.0,
         entry_per_token_us: 0.0,
-        ..home_unit
+        ..*taken
     };
-    let copy = median(&link).map(|us| TransferCost { latency_us: us, per_byte_us: 0.0 });
-    Costs::one_tier(
-        fitted(&fast).unwrap_or(taken.tiers[0].unit),
-        copy.unwrap_or(taken.tiers[0].link),
-        taken.home.map(unit),
-        taken.expert_bytes,
-    )
+    let home = |taken: Homes| Homes {
+        unit: unit(Unit::Home(0)).unwrap_or(taken.unit),
+        entry_us: 0.0,
+        entry_per_token_us: 0.0,
+        ..taken
+    };
+    Costs {
+        home: taken.home.map(home),
+        tiers: (0..).zip(&taken.tiers).map(tier).collect(),
+        expert_bytes: taken.expert_bytes,
+    }
 }
 
 /// A line with a floor through the samples; one load only gives a constant.
@@ -276,7 +283,7 @@ mod tests {
         let synthetic = trace();
         let recorded = recorded(&synthetic);
         let found = routing(&recorded, &synthetic.header);
-        let again = hybrid_again(&recorded, &found, &setup(), 0.0).expect("a drive");
+        let again = again(&recorded, &found, &setup(), 0.0).expect("a drive");
         let wall = |spans: &Spans| spans.iter().map(|span| span.ends).max().unwrap_or_default();
         let off = wall(&again).as_s() / wall(&recorded).as_s() - 1.0;
         assert!(off.abs() < 0.05, "{off}");

@@ -117,7 +117,7 @@ fn draw(
         let right = span.ends.min(window.to).since(window.from).as_us();
         let corners = [(left, bottom + 0.12), (right, bottom + 0.88)];
         chart.draw_series([
-            Rectangle::new(corners, colour(span).filled()),
+            Rectangle::new(corners, colour(span, &window.rows).filled()),
             Rectangle::new(corners, BLACK.mix(0.5)),
         ])?;
         let pixels = (right - left) / length_us * f64::from(WIDTH_PX - 130);
@@ -127,17 +127,7 @@ fn draw(
             chart.draw_series([Text::new(text, at, ("sans-serif", 12))])?;
         }
     }
-    let RowNames { dense, fast, link, home } = window.rows;
-    let legend = [
-        (dense.to_owned(), DENSE),
-        (fast.to_owned(), FAST),
-        (home.to_owned(), HOME),
-        (format!("{link}: on demand"), DEMAND),
-        (format!("{link}: on a guess"), GUESS),
-    ];
-    // Without home units the CPU is the fast one.
-    let named = legend.into_iter().filter(|(name, colour)| *colour != HOME || name != fast);
-    for (at, (name, colour)) in named.enumerate() {
+    for (at, (name, colour)) in legend(spans, &window.rows).into_iter().enumerate() {
         let left = length_us * (0.01 + 0.19 * at as f64);
         let top = f64::from(rows);
         let box_width = length_us * 0.016;
@@ -149,8 +139,30 @@ fn draw(
     Ok(())
 }
 
-fn colour(span: &Span) -> RGBColor {
+/// What colours there are mean.
+fn legend(spans: &Spans, rows: &RowNames<'_>) -> Vec<(String, RGBColor)> {
+    let RowNames { dense, first, fast, link, home } = *rows;
+    let links = match first {
+        Some((_, disk)) if spans.tiers() < 2 => disk.to_owned(),
+        Some((_, disk)) => format!("{disk} and {link}"),
+        None => link.to_owned(),
+    };
+    let all = [
+        (dense.to_owned(), DENSE),
+        (fast.to_owned(), FAST),
+        (home.to_owned(), HOME),
+        (format!("{links}: on demand"), DEMAND),
+        (format!("{links}: on a guess"), GUESS),
+    ];
+    // Units that are not there are not named; what a link could carry is.
+    let is_used = |of: RGBColor| spans.iter().any(|span| colour(span, rows) == of);
+    let units = [FAST, HOME];
+    all.into_iter().filter(|(_, colour)| !units.contains(colour) || is_used(*colour)).collect()
+}
+
+fn colour(span: &Span, rows: &RowNames<'_>) -> RGBColor {
     match span.kind {
+        SpanKind::Compute { unit: Unit::Tier(0), .. } if rows.first.is_some() => HOME,
         SpanKind::Dense { .. } => DENSE,
         SpanKind::Load { purpose: Purpose::Demand, .. } => DEMAND,
         SpanKind::Load { purpose: Purpose::Guess, .. } => GUESS,

@@ -114,6 +114,8 @@ impl Setup {
             false => gpu_or_cpu,
         };
         let scheduler = scheduler_setup(choices, &decision, regime, costs.clone());
+        // Where devices share experts that are on disk, what the scheduler knows is all there is.
+        let costs = if scheduler.tiers.len() > 1 { scheduler.costs.clone() } else { costs };
         let predicts = scheduler.rules.prefetch.uses_predictions();
         Ok(Self {
             regime,
@@ -226,12 +228,17 @@ pub fn setup_of(decision: &Decision, model: &ModelShape, costs: Costs) -> Schedu
     match regime {
         Regime::BeyondRam => {
             let slots = decision.streamed_slots().unwrap_or(decision.budget.experts);
-            SchedulerSetup::beyond_ram(rules, slots, costs)
+            let setup = SchedulerSetup::beyond_ram(rules, slots, costs);
+            match decision.expert_costs.clone() {
+                Some(costs) => {
+                    setup.with_devices(device_shares(decision, model), costs, Vec::new())
+                }
+                None => setup,
+            }
         }
         Regime::Hybrid => {
-            let slots = device_slots(model, decision.placement.gpu_slots());
             let known = decision.expert_costs.clone().unwrap_or(costs);
-            SchedulerSetup::beside_home(rules, vec![Shares::of(&slots)], known, Vec::new())
+            SchedulerSetup::beside_home(rules, device_shares(decision, model), known, Vec::new())
         }
         Regime::NearData | Regime::OneMemory => SchedulerSetup {
             costs,
@@ -257,6 +264,13 @@ fn rules(choices: &Choices<'_>, decision: &Decision, regime: Regime) -> Rules {
         policy: choices.policy.unwrap_or(defaults.policy),
         prefetch: choices.prefetch.unwrap_or(defaults.prefetch),
     }
+}
+
+/// The slots of each device that shares experts.
+fn device_shares(decision: &Decision, model: &ModelShape) -> Vec<Shares> {
+    let holdings = &decision.placement.holdings;
+    let devices = &holdings[..holdings.len().saturating_sub(1)];
+    devices.iter().map(|gpu| Shares::of(&device_slots(model, gpu.expert_slots))).collect()
 }
 
 /// Slots of a device that fit every layer.

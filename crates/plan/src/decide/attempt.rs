@@ -88,9 +88,9 @@ impl<'a> Attempt<'a> {
         holdings.push(self.in_ram(facts, uses)?);
         let streams = self.residence.loading == Loading::OnDemand && self.budget.experts > 0;
         self.placement.regime = match self.device_use {
-            _ if on_gpus >= self.budget.experts => Regime::OneMemory,
             // Even with room for all of them: they come from disk when first needed.
             _ if streams => Regime::BeyondRam,
+            _ if on_gpus >= self.budget.experts => Regime::OneMemory,
             DeviceUse::DenseAndExperts { .. } | DeviceUse::Experts { .. } => Regime::Hybrid,
             _ => Regime::OneMemory,
         };
@@ -132,18 +132,20 @@ impl<'a> Attempt<'a> {
         let dense_elsewhere = beside_gpus && self.device_use.has_dense();
         let expert_slots = match (self.residence.loading, self.residence.memory_bytes) {
             _ if beside_gpus && self.device_use == DeviceUse::Everything => 0,
+            (Loading::OnDemand, Some(bytes)) if dense_elsewhere => {
+                budget.beside_dense_gpu().slots(bytes)?
+            }
             (Loading::OnDemand, Some(bytes)) => budget.slots(bytes)?,
             (Loading::OnDemand, None) if experts > 0 => experts + 1,
             _ => experts,
         };
-        let of_dense = |bytes: u64| if dense_elsewhere { 0 } else { bytes };
         let cpu = facts.machine.first(DeviceKind::Cpu);
         let mut holding = Holding {
             device: cpu.map_or_else(|| "cpu".to_owned(), |cpu| cpu.name.clone()),
             room_bytes: 0,
-            dense_bytes: of_dense(budget.dense_bytes),
-            kv_bytes: of_dense(budget.kv_bytes),
-            other_bytes: of_dense(budget.compute_bytes) + budget.process_bytes,
+            dense_bytes: if dense_elsewhere { budget.input_bytes } else { budget.dense_bytes },
+            kv_bytes: if dense_elsewhere { 0 } else { budget.kv_bytes },
+            other_bytes: budget.compute_bytes + budget.process_bytes,
             expert_slots,
             expert_bytes: u64::from(expert_slots) * budget.slot_bytes,
         };

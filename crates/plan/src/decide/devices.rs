@@ -66,9 +66,8 @@ pub(super) fn usage(
     let rooms: Vec<u64> = candidates.iter().map(|c| c.room(budget, candidates.len())).collect();
     let stands_in = candidates.iter().any(|candidate| candidate.fact.stands_in);
     let usage = match (stands_in, streams) {
-        (true, true) => return Err(DecideError::StandInBesideDisk),
-        (true, false) => DeviceUse::Experts { expert_bytes: rooms.iter().sum() },
-        (false, true) => DeviceUse::of_streamed(budget, &rooms),
+        (true, _) => DeviceUse::Experts { expert_bytes: rooms.iter().sum() },
+        (false, true) => DeviceUse::of_streamed(budget, used, &rooms),
         (false, false) => DeviceUse::of(budget, used, &rooms),
     };
     match &asked.devices {
@@ -77,7 +76,7 @@ pub(super) fn usage(
             Err(DecideError::DeviceTooSmall {
                 names: names.join(","),
                 given: format_bytes(rooms.iter().sum()),
-                needed: format_bytes(DeviceUse::least_bytes(budget, used, streams)),
+                needed: format_bytes(DeviceUse::least_bytes(budget, used)),
             })
         }
         _ => Ok((usage, rooms)),

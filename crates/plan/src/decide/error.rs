@@ -30,12 +30,6 @@ pub enum DecideError {
          leave it out, or give more"
     )]
     DeviceTooSmall { names: String, given: String, needed: String },
-    /// The stand-in is the CPU itself.
-    #[error(
-        "the stand-in device cannot share experts that stay on disk; leave out --memory, or \
-         --devices"
-    )]
-    StandInBesideDisk,
     /// A rule that would never be asked.
     #[error(
         "{flag} would decide nothing: every expert is in one memory; leave it out, or give less \

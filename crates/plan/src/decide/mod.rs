@@ -203,7 +203,10 @@ fn cheapest(facts: &Facts<'_>) -> Option<(ThreadSets, CoreSet)> {
 
 /// The regime's defaults and what was asked instead. What would never be asked is refused.
 fn rules(asked: &Asked, attempt: &Attempt<'_>) -> Result<Rules, DecideError> {
-    let defaults = Rules::default_for(attempt.placement.regime);
+    let defaults = match (attempt.placement.regime, attempt.device_use.has_some_experts()) {
+        (Regime::BeyondRam, true) => Rules::beyond_ram_with_devices(),
+        (regime, _) => Rules::default_for(regime),
+    };
     let flags = [("--policy", asked.policy.is_some()), ("--prefetch", asked.prefetch.is_some())];
     let given = flags.into_iter().find(|(_, given)| *given);
     if let (Regime::OneMemory, Some((flag, _))) = (attempt.placement.regime, given) {
@@ -243,7 +246,7 @@ fn expert_costs(
     asked: &Asked,
     attempt: &Attempt<'_>,
 ) -> Result<Option<Costs>, DecideError> {
-    if attempt.placement.regime != Regime::Hybrid {
+    if !attempt.device_use.has_some_experts() {
         return Ok(None);
     }
     let calibration = costs(facts, asked, &|_| WeightLayout::Plain)?;
