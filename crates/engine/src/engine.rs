@@ -290,8 +290,8 @@ impl Engine {
         step: Arc<CurrentStep>,
     ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
         let machine = self.machine_blocks(shape)?;
-        let resident = machine.as_ref().and_then(MachineBlocks::resident);
-        let figures = Arc::new(SharedFigures::new(resident));
+        let places = machine.as_ref().map(MachineBlocks::places);
+        let figures = Arc::new(SharedFigures::new(places));
         let helper = self.helper.as_ref().map(|make| make());
         let drive = Drive::new(machine, watcher, Arc::clone(&figures));
         let drive = drive.with_kernels(self.options.kernels.clone());

@@ -162,6 +162,7 @@ fn executor(scenario: Scenario) -> Executor<Unit> {
             Unit { memory: Arc::clone(&memory), launches: scenario.launches },
             Box::new(Wire { memory, works: scenario.copies }),
         )],
+        shown: Vec::new(),
         overlap: true,
         // A clock that stands still: what is decided follows from the order of threads alone.
         clock: Clock::scaled(f64::INFINITY),

@@ -58,8 +58,8 @@ fn in_engine(path: &Path, decision: &Decision) -> Option<SchedulerSetup> {
     let mut session = engine.session(&SessionOptions::of(decision)).expect("room");
     session.prefill(&[1, 2, 3]).expect("it runs");
     session.decode(4).expect("it runs");
-    let streamed = session.setup().cloned();
-    streamed.or_else(|| engine.devices().and_then(|devices| devices.setup()))
+    let shared = engine.devices().and_then(|devices| devices.setup());
+    shared.or_else(|| session.setup().cloned())
 }
 
 #[test]
@@ -88,6 +88,10 @@ fn engine_and_simulator_build_one_scheduler_from_one_decision() {
         (
             Regime::Hybrid,
             Asked { devices: stand_in(), policy: rules.0, prefetch: rules.1, ..Asked::default() },
+        ),
+        (
+            Regime::BeyondRam,
+            Asked { devices: stand_in(), memory_bytes: Some(few), ..Asked::default() },
         ),
     ];
     for (regime, asked) in cases {

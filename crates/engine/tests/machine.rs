@@ -340,6 +340,7 @@ fn executor(mood: Mood) -> Executor<Moody> {
         disk: None,
         devices: vec![(Moody(mood), Box::new(AtOnce))],
         clock: Clock::wall(),
+        shown: Vec::new(),
         overlap: true,
         records: false,
     });

@@ -4,6 +4,7 @@
 use crate::gate::Gate;
 use axum::http::StatusCode;
 use motley_engine::batching::Health;
+use motley_engine::blocks::resident::ExpertPlaces;
 use motley_engine::{BatchFigures, Batching};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -96,9 +97,14 @@ impl Collector for AtScrape {
         for (name, help, value) in self.gauges() {
             one(&mut encoder, name, help, &ConstGauge::new(value))?;
         }
-        if let Some(resident) = self.batching.resident() {
-            let here = ConstGauge::new(resident.count() as i64);
+        let places = self.batching.places();
+        if let Some(here) = places.and_then(ExpertPlaces::in_memory) {
+            let here = ConstGauge::new(here as i64);
             one(&mut encoder, "experts_in_memory", "Experts in memory, of all layers", &here)?;
+        }
+        if let Some(places) = places.filter(|places| places.on_devices()) {
+            let here = ConstGauge::new(places.in_devices() as i64);
+            one(&mut encoder, "experts_on_devices", "Experts on devices, of all layers", &here)?;
         }
         let busy = ConstCounter::new(figures.busy.as_secs_f64());
         one(&mut encoder, "compute_seconds", "Time spent computing", &busy)?;

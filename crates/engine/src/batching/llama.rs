@@ -3,7 +3,7 @@
 use super::compute::{Compute, ComputeError, ComputeFigures};
 use super::shared::BatchOptions;
 use crate::blocks::figures::SharedFigures;
-use crate::blocks::resident::ResidentExperts;
+use crate::blocks::resident::ExpertPlaces;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
 use crate::{Engine, SessionError};
@@ -50,8 +50,8 @@ impl LlamaCompute {
     }
 
     /// Which experts are in memory; `None` when all are.
-    pub(super) fn resident(&self) -> Option<Arc<ResidentExperts>> {
-        self.blocks.resident()
+    pub(super) fn places(&self) -> Option<ExpertPlaces> {
+        self.blocks.places()
     }
 }
 

@@ -32,7 +32,7 @@ pub use shared::{BatchFigures, BatchOptions};
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 pub use supervise::{Supervised, Turn};
 
-use crate::blocks::resident::ResidentExperts;
+use crate::blocks::resident::ExpertPlaces;
 use crate::blocks::routing::RoutingWatcher;
 use crate::clock::WallClock;
 use crate::{Engine, SessionError};
@@ -46,7 +46,7 @@ use std::sync::Arc;
 pub struct Batching {
     door: Door,
     engine: Arc<Engine>,
-    resident: Option<Arc<ResidentExperts>>,
+    places: Option<ExpertPlaces>,
 }
 
 impl Batching {
@@ -59,10 +59,10 @@ impl Batching {
     ) -> Result<Self, SessionError> {
         let sharing = options.sharing(engine.keeps_every_position());
         let compute = LlamaCompute::new(&engine, options, sharing, watcher)?;
-        let resident = compute.resident();
+        let places = compute.places();
         let (door, supervised) = open(compute, options, sharing, Arc::new(WallClock::start()));
         std::thread::spawn(move || supervised.run());
-        Ok(Self { door, engine, resident })
+        Ok(Self { door, engine, places })
     }
 
     /// The model.
@@ -70,9 +70,9 @@ impl Batching {
         &self.engine
     }
 
-    /// Which experts are in memory; `None` when all are.
-    pub fn resident(&self) -> Option<&ResidentExperts> {
-        self.resident.as_deref()
+    /// Where experts are; `None` when all are in memory alone.
+    pub fn places(&self) -> Option<&ExpertPlaces> {
+        self.places.as_ref()
     }
 }
 

@@ -2,13 +2,13 @@
 //! nothing.
 
 use crate::blocks::predict::PredictionAccuracy;
-use crate::blocks::resident::ResidentExperts;
+use crate::blocks::resident::ExpertPlaces;
 use motley_sched::Phase;
 use motley_sched::scheduler::Counts;
 use motley_store::Counters;
 use motley_trace::PhaseRecord;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Figures of a streaming session so far.
@@ -55,14 +55,14 @@ pub struct BlockSums {
 #[derive(Debug, Default)]
 pub(crate) struct SharedFigures {
     sums: Mutex<BlockSums>,
-    resident: Option<Arc<ResidentExperts>>,
+    places: Option<ExpertPlaces>,
     model_changed: AtomicBool,
 }
 
 impl SharedFigures {
-    /// Nothing counted yet; `resident` when experts are read on demand.
-    pub(crate) fn new(resident: Option<Arc<ResidentExperts>>) -> Self {
-        Self { resident, ..Self::default() }
+    /// Nothing counted yet; `places` when experts are not all in memory alone.
+    pub(crate) fn new(places: Option<ExpertPlaces>) -> Self {
+        Self { places, ..Self::default() }
     }
 
     /// A model file is not what was opened any more.
@@ -79,9 +79,9 @@ impl SharedFigures {
         *self.sums.lock().expect("no panic holds this lock")
     }
 
-    /// Which experts are in memory; `None` when all are.
-    pub(crate) fn resident(&self) -> Option<Arc<ResidentExperts>> {
-        self.resident.clone()
+    /// Where experts are; `None` when all are in memory alone.
+    pub(crate) fn places(&self) -> Option<ExpertPlaces> {
+        self.places.clone()
     }
 
     /// Adds one block of `phase`.

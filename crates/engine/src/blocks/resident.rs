@@ -2,11 +2,12 @@
 //! releases them, read by whoever shows them. A reader may see a change late, never half.
 
 use motley_trace::ExpertKey;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Bits `[layers][experts]`, each layer in words of its own.
+/// Bits `[layers][experts]` of one memory, each layer in words of its own.
 #[derive(Debug)]
 pub struct ResidentExperts {
     experts: usize,
@@ -32,12 +33,8 @@ impl ResidentExperts {
         };
     }
 
-    /// Whether each expert of `layer` is in memory, in order.
-    pub fn layer(&self, layer: usize) -> impl Iterator<Item = bool> {
-        let present = move |expert| {
-            self.place(layer, expert).is_some_and(|(word, bit)| word.load(Relaxed) & bit != 0)
-        };
-        (0..self.experts).map(present)
+    fn has(&self, layer: usize, expert: usize) -> bool {
+        self.place(layer, expert).is_some_and(|(word, bit)| word.load(Relaxed) & bit != 0)
     }
 
     /// How many experts are in memory.
@@ -54,6 +51,61 @@ impl ResidentExperts {
     }
 }
 
+/// Where experts are, of all memories that hold some.
+#[derive(Debug, Clone)]
+pub struct ExpertPlaces {
+    /// In memory, where they are read from disk; else all are.
+    pub(crate) memory: Option<Arc<ResidentExperts>>,
+    /// On each device that shares them.
+    pub(crate) devices: Vec<Arc<ResidentExperts>>,
+}
+
+/// Where an expert is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpertPlace {
+    Disk,
+    Memory,
+    Device,
+    MemoryAndDevice,
+}
+
+impl ExpertPlaces {
+    /// Whether experts are read from disk.
+    pub fn from_disk(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Whether devices share them.
+    pub fn on_devices(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
+    /// Where each of `experts` experts of `layer` is, in order.
+    pub fn layer(&self, layer: usize, experts: usize) -> impl Iterator<Item = ExpertPlace> {
+        let has = move |held: &ResidentExperts, expert| held.has(layer, expert);
+        (0..experts).map(move |expert| {
+            let in_memory = self.memory.as_ref().is_none_or(|memory| has(memory, expert));
+            let on_device = self.devices.iter().any(|device| has(device, expert));
+            match (in_memory, on_device) {
+                (true, true) => ExpertPlace::MemoryAndDevice,
+                (true, false) => ExpertPlace::Memory,
+                (false, true) => ExpertPlace::Device,
+                (false, false) => ExpertPlace::Disk,
+            }
+        })
+    }
+
+    /// How many are in memory; `None` when all are.
+    pub fn in_memory(&self) -> Option<usize> {
+        self.memory.as_ref().map(|memory| memory.count())
+    }
+
+    /// How many are on devices, over all of them.
+    pub fn in_devices(&self) -> usize {
+        self.devices.iter().map(|device| device.count()).sum()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,9 +117,24 @@ mod tests {
             resident.set(ExpertKey::new(layer, expert), true);
         }
         resident.set(ExpertKey::new(0, 0), false);
-        let of = |layer| resident.layer(layer).enumerate().filter(|(_, here)| *here);
-        assert_eq!(of(2).map(|(expert, _)| expert).collect::<Vec<_>>(), [64, 129]);
-        assert_eq!((of(0).count(), resident.count(), resident.layer(1).count()), (0, 2, 130));
+        let of = |layer| (0..130).filter(|&expert| resident.has(layer, expert)).collect();
+        let (none, two): (Vec<usize>, Vec<usize>) = (of(0), of(2));
+        assert_eq!((none.len(), two, resident.count()), (0, vec![64, 129], 2));
+    }
+
+    #[test]
+    fn an_expert_is_in_any_of_four_places() {
+        let held = |experts: &[u16]| {
+            let resident = ResidentExperts::new(1, 4);
+            experts.iter().for_each(|&expert| resident.set(ExpertKey::new(0, expert), true));
+            Arc::new(resident)
+        };
+        let devices = vec![held(&[2]), held(&[3])];
+        let places = ExpertPlaces { memory: Some(held(&[1, 3])), devices };
+        use ExpertPlace::{Device, Disk, Memory, MemoryAndDevice};
+        let found: Vec<ExpertPlace> = places.layer(0, 4).collect();
+        assert_eq!(found, [Disk, Memory, Device, MemoryAndDevice]);
+        assert_eq!((places.in_memory(), places.in_devices()), (Some(2), 2));
     }
 
     #[test]
@@ -76,6 +143,6 @@ mod tests {
         resident.set(ExpertKey::new(0, 4), true);
         resident.set(ExpertKey::new(7, 0), true);
         assert_eq!(resident.count(), 0);
-        assert_eq!(resident.layer(9).filter(|here| *here).count(), 0);
+        assert!(!resident.has(9, 0));
     }
 }

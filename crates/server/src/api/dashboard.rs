@@ -3,7 +3,7 @@
 use crate::app::App;
 use axum::Json;
 use axum::extract::State;
-use motley_engine::blocks::resident::ResidentExperts;
+use motley_engine::blocks::resident::{ExpertPlace, ExpertPlaces};
 use motley_engine::process_memory;
 use motley_model::Sizes;
 use serde::Serialize;
@@ -24,6 +24,9 @@ pub(crate) struct Dashboard {
     experts_in: &'static str,
     /// Experts in memory now, of all layers.
     experts_in_memory: usize,
+    /// Experts on devices now; absent when none shares them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experts_on_devices: Option<usize>,
     experts_in_all: usize,
     /// Experts routed to, and those of them that were in memory; when read from disk.
     lookups: Option<u64>,
@@ -50,9 +53,10 @@ pub(crate) struct Dashboard {
 pub(crate) struct DashboardLayer {
     layer: usize,
     counts: Vec<u64>,
-    /// A character per expert: `1` in memory, `0` on disk. Absent when all are in memory.
+    /// A character per expert: `0` on disk, `1` in memory, `2` on a device, `3` in memory and on
+    /// a device. Absent when all are in memory alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    in_memory: Option<String>,
+    places: Option<String>,
 }
 
 /// What the page shows of the running engine.
@@ -63,11 +67,11 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
     let spec = engine.spec();
     let has_experts = |layer: usize| spec.layers.get(layer).is_some_and(Option::is_some);
     let rows = app.expert_counts.rows().into_iter().filter(|(layer, _)| has_experts(*layer));
-    let resident = app.batching.resident();
+    let places = app.batching.places();
     let layer = |(layer, counts)| DashboardLayer {
         layer,
         counts,
-        in_memory: resident.map(|resident| bits(resident, layer)),
+        places: places.map(|places| characters(places, layer, spec.experts as usize)),
     };
     let in_all = spec.expert_layers().count() * spec.experts as usize;
     let planner = figures.planner;
@@ -76,8 +80,11 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
         experts: spec.experts,
         experts_per_token: spec.used,
         layers: rows.map(layer).collect(),
-        experts_in: if resident.is_some() { "disk" } else { "memory" },
-        experts_in_memory: resident.map_or(in_all, ResidentExperts::count),
+        experts_in: if places.is_some_and(ExpertPlaces::from_disk) { "disk" } else { "memory" },
+        experts_in_memory: places.and_then(ExpertPlaces::in_memory).unwrap_or(in_all),
+        experts_on_devices: places
+            .filter(|places| places.on_devices())
+            .map(ExpertPlaces::in_devices),
         experts_in_all: in_all,
         lookups: figures.stream.map(|stream| stream.counts.lookups),
         hits: figures.stream.map(|stream| stream.counts.hits + stream.counts.guessed_hits),
@@ -99,8 +106,14 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
     })
 }
 
-fn bits(resident: &ResidentExperts, layer: usize) -> String {
-    resident.layer(layer).map(|here| if here { '1' } else { '0' }).collect()
+fn characters(places: &ExpertPlaces, layer: usize, experts: usize) -> String {
+    let character = |place| match place {
+        ExpertPlace::Disk => '0',
+        ExpertPlace::Memory => '1',
+        ExpertPlace::Device => '2',
+        ExpertPlace::MemoryAndDevice => '3',
+    };
+    places.layer(layer, experts).map(character).collect()
 }
 
 /// Memory of this process, where the system reports it.

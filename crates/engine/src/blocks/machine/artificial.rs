@@ -76,6 +76,7 @@ impl Artificial<'_> {
             disk: costs.home.is_none().then(disk),
             devices: (first..costs.tiers.len() as u16).map(lanes).collect(),
             clock,
+            shown: Vec::new(),
             overlap: true,
             records: true,
         });

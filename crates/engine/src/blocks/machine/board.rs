@@ -5,6 +5,7 @@ use super::buffers::Buffers;
 use super::figures::{MachineError, MachineFigures};
 use super::reads::Reads;
 use super::units::{CopyOrder, CpuOrder, DeviceOrder, Disk, UnitFailed};
+use crate::blocks::resident::ResidentExperts;
 use motley_cost::Nanos;
 use motley_sched::cache::Routed;
 use motley_sched::spans::{Span, SpanKind, Spans};
@@ -80,15 +81,17 @@ impl<B, R> Board<B, R> {
     pub(super) fn new(
         scheduler: Scheduler,
         disk: Option<Box<dyn Disk>>,
-        devices: usize,
+        (devices, shown): (usize, Vec<Arc<ResidentExperts>>),
         spans: Option<Spans>,
     ) -> Self {
         let first = u16::from(disk.is_some());
-        let buffers = |tier: u16| {
+        let buffers = |device: usize| {
+            let tier = first + device as u16;
             let staging = scheduler.limits(tier).staging_slots;
-            Buffers::new(scheduler.cache(tier).capacity().total(), staging)
+            let buffers = Buffers::new(scheduler.cache(tier).capacity().total(), staging);
+            buffers.shown_in(shown.get(device).cloned())
         };
-        let devices = (first..first + devices as u16).map(|tier| DeviceQueue::new(buffers(tier)));
+        let devices = (0..devices).map(|device| DeviceQueue::new(buffers(device)));
         Self {
             devices: devices.collect(),
             scheduler,
@@ -251,6 +254,9 @@ impl<B, R> Board<B, R> {
             Purpose::Guess => self.figures.guessed_copies += 1,
         }
         self.push_span(SpanKind::Load { tier, key, purpose }, ran);
+        if ok {
+            self.devices[device].buffers.arrived(key);
+        }
         if let Err(lost) = self.scheduler.on_loaded(ran.ended, tier, key, ok) {
             self.failed.get_or_insert(MachineError::Lost(lost));
         }

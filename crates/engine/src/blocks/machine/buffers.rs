@@ -1,10 +1,12 @@
 //! Which buffer of the device each place of the scheduler is, and whose bytes are in it.
 //! Bookkeeping only.
 
+use crate::blocks::resident::ResidentExperts;
 use motley_sched::Purpose;
 use motley_sched::cache::SlotId;
 use motley_sched::scheduler::Place;
 use motley_trace::ExpertKey;
+use std::sync::Arc;
 
 /// The buffers of one device: first the cache's, then the staging ones. An exchange swaps two.
 #[derive(Debug)]
@@ -13,6 +15,8 @@ pub(super) struct Buffers {
     staging: Vec<u32>,
     contents: Vec<Option<Content>>,
     unused: Unused,
+    /// What is there, for others to read.
+    shown: Option<Arc<ResidentExperts>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +41,13 @@ impl Buffers {
             staging: (cache_slots..all).collect(),
             contents: vec![None; all as usize],
             unused: Unused::default(),
+            shown: None,
         }
+    }
+
+    /// The same, for others to read.
+    pub(super) fn shown_in(self, shown: Option<Arc<ResidentExperts>>) -> Self {
+        Self { shown, ..self }
     }
 
     pub(super) fn at(&self, place: Place) -> u32 {
@@ -53,6 +63,17 @@ impl Buffers {
         self.forget(buffer);
         self.contents[buffer as usize] = Some(Content { key, purpose, used: false });
         buffer
+    }
+
+    /// The copy of `key` is there.
+    pub(super) fn arrived(&self, key: ExpertKey) {
+        self.show(key, true);
+    }
+
+    fn show(&self, key: ExpertKey, is_here: bool) {
+        if let Some(shown) = &self.shown {
+            shown.set(key, is_here);
+        }
     }
 
     /// What is there is computed from.
@@ -80,13 +101,12 @@ impl Buffers {
     }
 
     fn forget(&mut self, buffer: u32) {
-        if let Some(content) = self.contents[buffer as usize].take()
-            && !content.used
-        {
-            match content.purpose {
-                Purpose::Demand => self.unused.demanded += 1,
-                Purpose::Guess => self.unused.guessed += 1,
-            }
+        let Some(content) = self.contents[buffer as usize].take() else { return };
+        self.show(content.key, false);
+        match content.purpose {
+            _ if content.used => {}
+            Purpose::Demand => self.unused.demanded += 1,
+            Purpose::Guess => self.unused.guessed += 1,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::board::{Board, Stretch};
 use super::figures::{MachineError, MachineFigures};
 use super::units::{Arrivals, CopyOrder, Cpu, Device, Disk, DiskDone, Flow, Link};
 use crate::blocks::clock::Clock;
+use crate::blocks::resident::ResidentExperts;
 use crate::sync::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 use motley_cost::Nanos;
 use motley_sched::scheduler::Place;
@@ -21,6 +22,8 @@ pub struct ExecutorParts<D> {
     pub disk: Option<Box<dyn Disk>>,
     /// Each with the link to it, in the order of their tiers.
     pub devices: Vec<(D, Box<dyn Link>)>,
+    /// What is in the memory of each, for others to read; may be empty.
+    pub shown: Vec<Arc<ResidentExperts>>,
     pub clock: Clock,
     /// Whether the CPU computes what is there while the rest is read.
     pub overlap: bool,
@@ -67,7 +70,7 @@ impl<D: Device> Executor<D> {
     /// # Panics
     /// When the scheduler knows more than one home lane: there is one CPU.
     pub fn new(parts: ExecutorParts<D>) -> Self {
-        let ExecutorParts { scheduler, disk, devices, clock, overlap, records } = parts;
+        let ExecutorParts { scheduler, disk, devices, shown, clock, overlap, records } = parts;
         assert!(scheduler.lanes() <= 1, "one CPU, not {} lanes", scheduler.lanes());
         let scheduler = scheduler.computing(AtOnce::ALL);
         let arrivals = disk.as_ref().map(|disk| disk.arrivals());
@@ -75,7 +78,7 @@ impl<D: Device> Executor<D> {
         let spans = records.then(Spans::default);
         let shared = Arc::new(Shared {
             lanes: devices.iter().map(lane).collect(),
-            board: Mutex::new(Board::new(scheduler, disk, devices.len(), spans)),
+            board: Mutex::new(Board::new(scheduler, disk, (devices.len(), shown), spans)),
             for_disk: Condvar::new(),
             for_driver: Condvar::new(),
             arrivals,
@@ -359,7 +362,7 @@ impl<B, R> Shared<B, R> {
             board = self.lock();
             board.devices[number].link_runs = false;
             match (is_early, copied) {
-                (true, Ok(())) => {}
+                (true, Ok(())) => board.devices[number].buffers.arrived(what.0),
                 (true, Err(reason)) => {
                     board.failed.get_or_insert(MachineError::Unit { unit: "the link", reason });
                 }

@@ -16,7 +16,7 @@ use crate::blocks::loads::Loads;
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::predict::{Predictor, Wants};
 use crate::blocks::pressure::PressureWatch;
-use crate::blocks::resident::ResidentExperts;
+use crate::blocks::resident::{ExpertPlaces, ResidentExperts};
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_ggml::gpu::{GpuBlock, GpuUnit, Refused};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
@@ -51,6 +51,8 @@ pub(crate) struct MachineBlocks {
     stream: Option<Stream>,
     devices: Option<DeviceOptions>,
     handle: MachineHandle,
+    /// What is on each device, for others to read.
+    on_devices: Vec<Arc<ResidentExperts>>,
     started: Option<Started>,
     loads: Loads,
     predictor: Option<Predictor>,
@@ -121,13 +123,18 @@ impl MachineBlocks {
         devices: Option<DeviceOptions>,
         (predictor, handle): (Option<Predictor>, MachineHandle),
     ) -> Self {
+        let (layers, experts) = (source.spec.layers.len(), source.spec.experts as usize);
+        let rooms = devices.as_ref().map_or(0, |options| options.devices.len());
+        let empty = |_| Arc::new(ResidentExperts::new(layers, experts));
+        let on_devices = (0..rooms).map(empty).collect();
         let (started, loads) = (None, Loads::default());
-        Self { source, stream, devices, handle, started, loads, predictor }
+        Self { source, stream, devices, handle, on_devices, started, loads, predictor }
     }
 
-    /// Which experts are in memory, where they are read from disk.
-    pub(crate) fn resident(&self) -> Option<Arc<ResidentExperts>> {
-        self.stream.as_ref().map(|stream| Arc::clone(&stream.resident))
+    /// Where experts are, readable while it changes.
+    pub(crate) fn places(&self) -> ExpertPlaces {
+        let memory = self.stream.as_ref().map(|stream| Arc::clone(&stream.resident));
+        ExpertPlaces { memory, devices: self.on_devices.clone() }
     }
 
     /// Who decides where experts are read from disk, without devices.
@@ -262,6 +269,7 @@ impl MachineBlocks {
             scheduler: setup.scheduler(&header),
             disk: self.disk()?,
             devices: lanes,
+            shown: self.on_devices.clone(),
             clock: self.stream.as_ref().map_or_else(Clock::wall, |stream| stream.clock),
             overlap: self.stream.as_ref().is_none_or(|stream| stream.overlap),
             records: self.source.records,
