@@ -6,10 +6,10 @@ use crate::blocks::helper::BlockHelper;
 use crate::blocks::machine::session::MachineBlocks;
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
 use crate::blocks::step::CurrentStep;
+use crate::blocks::way::way_of;
 use crate::clock::now;
 use motley_ggml::{
     BlockError, BlockExecutor, Claims, ComputeOutcome, CpuUnit, ExpertBlock, Model, SubsetError,
-    Way,
 };
 use motley_model::ModelSpec;
 use motley_plan::ExpertKernels;
@@ -169,15 +169,5 @@ fn work_of(cpu: &mut CpuUnit) -> PhaseRecord {
         moving_s: work.moving.as_secs_f64(),
         waiting_s: work.waiting.as_secs_f64(),
         ..PhaseRecord::default()
-    }
-}
-
-/// How a block is computed, in ggml's words. By its tokens and not by the rows that are ready, which
-/// are a matter of time: a run repeated computes the same.
-pub(crate) fn way_of(kernels: &ExpertKernels, block: &ExpertBlock<'_>) -> Way {
-    let from = kernels.from_tokens(block.experts() as u32, block.slots() as u32);
-    match block.tokens() >= from as usize || block.is_apart() {
-        true => Way::Blocks { block_rows: kernels.block_rows },
-        false => Way::Whole,
     }
 }

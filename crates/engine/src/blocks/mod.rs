@@ -12,6 +12,7 @@
 //! * [`routing`]: watching which experts the router chose.
 //! * [`clock`]: the scheduler's time.
 //! * `step`: which phase the batch under way belongs to, set by whoever made it.
+//! * `way`: how the CPU computes a block.
 //! * [`figures`]: what blocks took and read.
 
 pub mod clock;
@@ -29,3 +30,4 @@ pub mod pressure;
 pub mod resident;
 pub mod routing;
 pub(crate) mod step;
+mod way;

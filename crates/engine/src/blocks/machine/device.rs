@@ -2,7 +2,7 @@
 //! beside it for one block. Buffers are numbers to the executor; here each holds an expert.
 
 use super::units::{CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Flow, Link, UnitFailed};
-use crate::blocks::drive::way_of;
+use crate::blocks::way::way_of;
 use motley_ggml::gpu::{ComputeLane, CopyLane, GpuBlock, GpuExpert, GpuTask, GpuUnit};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
 use motley_model::{Matrix, TensorPart};
