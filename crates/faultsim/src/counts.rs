@@ -11,6 +11,9 @@ pub struct Counts {
     pub late_reads: u64,
     pub changed_files: u64,
     pub failed_steps: u64,
+    /// Of copies to devices, and of devices that compute.
+    pub failed_copies: u64,
+    pub failed_launches: u64,
     pub refused_cuts: u64,
     pub panics: u64,
     pub resizes: u64,
@@ -37,13 +40,15 @@ impl Counts {
             + self.short_reads
             + self.changed_files
             + self.failed_steps
+            + self.failed_launches
             + self.refused_cuts
             + self.panics
     }
 
     /// All faults.
     pub fn faults(&self) -> u64 {
-        self.harmful() + self.late_reads + self.resizes + self.clients_left + self.slow_clients
+        let harmless = self.late_reads + self.failed_copies + self.resizes;
+        self.harmful() + harmless + self.clients_left + self.slow_clients
     }
 
     /// Adds those of another run.
@@ -54,6 +59,8 @@ impl Counts {
             late_reads,
             changed_files,
             failed_steps,
+            failed_copies,
+            failed_launches,
             refused_cuts,
             panics,
             resizes,
@@ -73,6 +80,8 @@ impl Counts {
         *late_reads += other.late_reads;
         *changed_files += other.changed_files;
         *failed_steps += other.failed_steps;
+        *failed_copies += other.failed_copies;
+        *failed_launches += other.failed_launches;
         *refused_cuts += other.refused_cuts;
         *panics += other.panics;
         *resizes += other.resizes;

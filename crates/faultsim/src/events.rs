@@ -4,13 +4,14 @@
 use crate::clients::Clients;
 use crate::counts::Counts;
 use crate::hash::mix;
-use crate::memory::ExpertMemory;
+use crate::memory::{ExpertMemory, SharedMemory};
 use crate::plan::Plan;
+use motley_engine::blocks::machine::stepped::Lane;
 use motley_engine::clock::Clock;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// Times memory changes in one run.
@@ -41,6 +42,8 @@ pub(crate) enum Event {
     Leaves(usize),
     /// A read ends.
     ReadEnds(u64),
+    /// A unit or a link ends what it is busy with.
+    LaneEnds(Lane),
     /// Memory shrinks or grows.
     Resize,
     /// Somebody writes into the model's file.
@@ -54,7 +57,11 @@ pub(crate) struct Events {
     queue: BinaryHeap<Reverse<(Duration, u64, Event)>>,
     pub(crate) rng: fastrand::Rng,
     pub(crate) clients: Clients,
-    pub(crate) experts: ExpertMemory,
+    experts: SharedMemory,
+    /// Units and links that ended and were not reported.
+    pub(crate) lanes_ended: Vec<Lane>,
+    /// Slots to be used from the next block on.
+    pub(crate) resize_to: Option<u32>,
     pub(crate) counts: Counts,
     resize_every: Option<Duration>,
     late_per_mille: u16,
@@ -65,13 +72,15 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn new(plan: &Plan, clients: Clients, experts: ExpertMemory, trace: bool) -> Self {
+    pub(crate) fn new(plan: &Plan, clients: Clients, experts: SharedMemory, trace: bool) -> Self {
         let mut events = Self {
             clock: Arc::default(),
             queue: BinaryHeap::new(),
             rng: fastrand::Rng::with_seed(mix(plan.seed ^ 0xe7e7)),
             clients,
             experts,
+            lanes_ended: Vec::new(),
+            resize_to: None,
             counts: Counts::default(),
             resize_every: plan.faults.pressure_every,
             late_per_mille: plan.faults.late,
@@ -85,6 +94,11 @@ impl Events {
         let changes = plan.faults.changed_at.map(|at| (at, Event::FileChanges));
         resize.into_iter().chain(changes).for_each(|(at, event)| events.at(at, event));
         events
+    }
+
+    /// Expert bytes.
+    pub(crate) fn experts(&self) -> MutexGuard<'_, ExpertMemory> {
+        self.experts.lock()
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -114,11 +128,12 @@ impl Events {
             Event::Looks(index) => self.looks(index),
             Event::Leaves(index) => self.leaves(index),
             Event::ReadEnds(name) => {
-                self.experts.reader.end(name);
+                self.experts().reader.end(name);
                 self.disk_turn();
             }
+            Event::LaneEnds(lane) => self.lanes_ended.push(lane),
             Event::Resize => self.resize(),
-            Event::FileChanges => self.experts.disk.change(),
+            Event::FileChanges => self.experts().disk.change(),
         }
         true
     }
@@ -136,7 +151,8 @@ impl Events {
 
     /// The disk takes up what it may; each read ends when the seed says.
     pub(crate) fn disk_turn(&mut self) {
-        while let Some(name) = self.experts.reader.begin() {
+        loop {
+            let Some(name) = self.experts().reader.begin() else { break };
             let late = self.rng.u16(..1000) < self.late_per_mille;
             self.counts.late_reads += u64::from(late);
             let us = if late { self.rng.u64(50_000..2_000_000) } else { self.rng.u64(20..400) };
@@ -161,10 +177,8 @@ impl Events {
 
     fn resize(&mut self) {
         self.counts.resizes += 1;
-        let slots = self.rng.u32(self.experts.slots_least..=self.experts.slots_most);
-        if let Err(broken) = self.experts.resize(slots) {
-            self.broken(|| broken);
-        }
+        let (least, most) = (self.experts().slots_least, self.experts().slots_most);
+        self.resize_to = Some(self.rng.u32(least..=most));
         // As long as somebody is there to be disturbed, and not forever for those who sleep.
         if let Some(every) = self.resize_every
             && self.clients.open() > 0

@@ -8,7 +8,8 @@
 //!     │                 FakeModel: the next token is a hash, the cache is checked
 //!     │                      │ ExpertBlocks
 //!     │                      ▼
-//!     │                 OnDemand: arenas, leases, read queue   the store's, unchanged
+//!     │                 Machine: board, scheduler              the engine's, unchanged
+//!     │                      │ and arenas, leases, read queue  the store's, unchanged
 //!     │                      │ Disk
 //!  ┌──┴──────────────────────┴──────────────────────────────┐
 //!  │ Events: one queue of what happens when, one clock, one │
@@ -27,19 +28,13 @@
 //! * **Progress.** Every request ends within [`DEADLINE`] of virtual time; the worker never spins;
 //!   in the end nothing is held: no slot, no cell beyond the kept prefixes, nobody waits.
 //!
-//! # Where the drive loop joins
-//!
-//! [`blocks::ExpertBlocks`] is all that the model asks of expert bytes. The engine's drive loop
-//! joins by implementing it over its own scheduler and a [`motley_store::SteppedReader`], with
-//! `Events` as what it waits on; `OnDemand` is what stands there until then.
-//!
 //! Modules, in reading order:
-//! * [`plan`]: what a seed chooses. [`world`]: one seed, run and judged.
+//! * [`plan`], [`machine_plan`]: what a seed chooses. [`world`]: one seed, run and judged.
 //! * `clients`: who asks; `front`: how they are let in; `listening`: how they read. `oracle`: what
 //!   they must be told.
 //! * [`model`]: a model whose answers are known, and its cache.
-//! * [`blocks`]: expert bytes on demand; `memory`: where they lie. [`disk`]: files of known bytes
-//!   that fail.
+//! * [`blocks`]: what it asks of expert bytes; `machine`: the drive loop over disk, memory and
+//!   devices; `memory`: where bytes lie. [`disk`]: files of known bytes that fail.
 //! * `events`: what happens when; `counts`: how often. [`report`]: many seeds.
 
 #![forbid(unsafe_code)]
@@ -52,6 +47,8 @@ mod events;
 mod front;
 pub mod hash;
 mod listening;
+mod machine;
+pub mod machine_plan;
 mod memory;
 pub mod model;
 mod oracle;

@@ -137,7 +137,7 @@ impl Events {
         self.clients.clients[index].go();
         self.counts.ended_in_error += 1;
         self.say(|| format!("client {index} fails: {reason}"));
-        let harmful = self.counts.harmful() + self.experts.disk.counts().harmful();
+        let harmful = self.counts.harmful() + self.experts().disk.counts().harmful();
         if harmful == 0 {
             self.broken(|| format!("client {index} failed without a fault: {reason}"));
         }

@@ -1,18 +1,18 @@
-//! Expert bytes in arenas, read through the store's leases and read queue from the virtual disk.
-//! Decides nothing but which expert goes first when a slot is needed.
+//! Expert bytes in arenas, read through the store's leases and read queue from the virtual disk. Does
+//! what the drive loop says.
 
 use crate::disk::VirtualDisk;
 use crate::plan::ExpertsPlan;
+use motley_engine::blocks::machine::{Arrivals, Landed, UnitFailed};
 use motley_model::{LayerExperts, Matrix};
+use motley_sched::Purpose;
 use motley_store::{
     Arena, ArenaSpec, Completion, Disk, ExpertLease, ExpertRead, Filled, FilledExpert, HugePages,
     Priority, ReadError, Request, SteppedReader, Tag,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-/// Layer and expert.
-pub(crate) type Key = (u16, u16);
+use motley_trace::ExpertKey;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Arenas, the reader and which expert lies where.
 pub(crate) struct ExpertMemory {
@@ -20,10 +20,11 @@ pub(crate) struct ExpertMemory {
     arenas: BTreeMap<Matrix, Arena>,
     pub(crate) disk: Arc<VirtualDisk>,
     pub(crate) reader: SteppedReader,
-    /// With the time of the last use.
-    pub(crate) filled: BTreeMap<Key, (u64, FilledExpert)>,
-    pub(crate) under_way: BTreeSet<Key>,
-    uses: u64,
+    filled: BTreeMap<ExpertKey, FilledExpert>,
+    /// Whether a read found the file changed.
+    pub(crate) changed: bool,
+    /// What broke a rule, the first.
+    pub(crate) violation: Option<String>,
     pub(crate) slots_least: u32,
     pub(crate) slots_most: u32,
 }
@@ -52,67 +53,60 @@ impl ExpertMemory {
             disk,
             reader,
             filled: BTreeMap::new(),
-            under_way: BTreeSet::new(),
-            uses: 0,
+            changed: false,
+            violation: None,
             slots_least: plan.slots_least,
             slots_most: plan.slots_most,
         })
     }
 
-    /// The bytes of an expert that is there.
-    pub(crate) fn get(&mut self, key: Key) -> Option<FilledExpert> {
-        self.uses += 1;
-        let (used, filled) = self.filled.get_mut(&key)?;
-        *used = self.uses;
-        Some(filled.clone())
-    }
-
-    /// Starts reading; `false` when no slot is free.
-    pub(crate) fn load(&mut self, key: Key, priority: Priority) -> bool {
-        let layer = &self.layers[usize::from(key.0)];
+    fn load(&mut self, key: ExpertKey, purpose: Purpose) -> Result<(), UnitFailed> {
+        let layer = &self.layers[usize::from(key.layer)];
         let arenas = &self.arenas;
         let lease = ExpertLease::from_arenas(&layer.tensors, |tensor| arenas.get(&tensor.matrix));
-        let Some(lease) = lease else { return false };
-        let tag = Tag(u64::from(key.0) << 16 | u64::from(key.1));
-        let read = ExpertRead { tag, priority, layer, expert: u32::from(key.1) };
-        let Ok(request) = Request::for_expert(read, lease, &*self.disk) else { return false };
-        self.reader.submit([request]);
-        self.under_way.insert(key);
-        true
+        let lease = lease.ok_or_else(|| UnitFailed(format!("no slot for {key}")))?;
+        let tag = Tag(u64::from(key.layer) << 16 | u64::from(key.expert));
+        let priority = match purpose {
+            Purpose::Demand => Priority::Demand,
+            Purpose::Guess => Priority::Prefetch,
+        };
+        let read = ExpertRead { tag, priority, layer, expert: u32::from(key.expert) };
+        let request = Request::for_expert(read, lease, &*self.disk);
+        self.reader.submit([request.map_err(|_| UnitFailed(format!("no such expert {key}")))?]);
+        Ok(())
     }
 
-    /// Gives the slots of the expert back that was not used for longest; `false` if none is there.
-    pub(crate) fn evict(&mut self) -> bool {
-        let oldest = self.filled.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key);
-        oldest.is_some_and(|key| self.filled.remove(&key).is_some())
+    fn land(&mut self, completion: Completion) -> Landed {
+        let key = ExpertKey::new((completion.tag.0 >> 16) as u16, completion.tag.0 as u16);
+        let error = match completion.outcome {
+            Ok(filled) => {
+                self.filled.insert(key, filled);
+                None
+            }
+            Err(failed) => {
+                self.changed |= matches!(failed.error, ReadError::Changed { .. });
+                Some(failed.error.to_string())
+            }
+        };
+        Landed { key, error }
     }
 
-    pub(crate) fn land(&mut self, completion: Completion) -> (Key, Result<(), ReadError>) {
-        let key = ((completion.tag.0 >> 16) as u16, completion.tag.0 as u16);
-        self.under_way.remove(&key);
-        self.uses += 1;
-        let outcome = completion.outcome.map_err(|failed| failed.error);
-        (key, outcome.map(|filled| drop(self.filled.insert(key, (self.uses, filled)))))
-    }
-
-    /// Lets `slots` be used from now on, as the engine does: what goes is dropped, what stays
-    /// moves down.
-    pub(crate) fn resize(&mut self, slots: u32) -> Result<(), String> {
-        while self.filled.len() + self.under_way.len() > slots as usize && self.evict() {}
-        for (_, filled) in self.filled.values_mut() {
+    /// Lets `slots` be used from now on, as the engine does: what stays moves down.
+    fn resize(&mut self, slots: u32) {
+        for filled in self.filled.values_mut() {
             let settled = filled.clone().into_slots();
             *filled = std::iter::empty().collect();
             let settle = |slot: Filled| slot.settle().unwrap_or_else(|unmoved| unmoved);
             *filled = settled.into_iter().map(|(m, p, slot)| (m, p, settle(slot))).collect();
         }
         for arena in self.arenas.values() {
-            let beyond = arena.set_usable(slots);
+            arena.set_usable(slots);
             let most = u64::from(slots.max(arena.leased_slots())) * arena.stride_bytes() as u64;
-            if arena.occupied_bytes() > most || beyond > self.under_way.len() as u32 {
-                return Err(format!("{} bytes above a ceiling of {most}", arena.occupied_bytes()));
+            if arena.occupied_bytes() > most {
+                let held = arena.occupied_bytes();
+                self.violation.get_or_insert(format!("{held} bytes above a ceiling of {most}"));
             }
         }
-        Ok(())
     }
 
     /// Gives everything back; what is still held then has leaked.
@@ -131,4 +125,57 @@ impl ExpertMemory {
             let _ = self.land(completion);
         }
     }
+}
+
+/// The memory as the drive loop and the events share it; everything is on one thread.
+#[derive(Clone)]
+pub(crate) struct SharedMemory(Arc<Mutex<ExpertMemory>>);
+
+impl SharedMemory {
+    pub(crate) fn new(memory: ExpertMemory) -> Self {
+        Self(Arc::new(Mutex::new(memory)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ExpertMemory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl motley_engine::blocks::machine::Disk for SharedMemory {
+    fn load(&mut self, key: ExpertKey, purpose: Purpose) -> Result<(), UnitFailed> {
+        self.lock().load(key, purpose)
+    }
+
+    fn poll(&mut self) -> Option<Landed> {
+        let mut memory = self.lock();
+        let completion = memory.reader.poll()?;
+        Some(memory.land(completion))
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.lock().reader.under_way() > 0
+    }
+
+    fn arrivals(&self) -> Arc<dyn Arrivals> {
+        Arc::new(Nobody)
+    }
+
+    fn bytes(&self, key: ExpertKey) -> Option<FilledExpert> {
+        self.lock().filled.get(&key).cloned()
+    }
+
+    fn release(&mut self, key: ExpertKey) {
+        self.lock().filled.remove(&key);
+    }
+
+    fn set_usable(&mut self, slots: u32) {
+        self.lock().resize(slots);
+    }
+}
+
+/// Nobody waits: events say when reads end.
+struct Nobody;
+
+impl Arrivals for Nobody {
+    fn wait(&self) {}
 }

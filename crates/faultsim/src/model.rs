@@ -9,7 +9,6 @@ use crate::plan::{FaultRates, Plan, VOCAB};
 use motley_engine::batching::{BatchToken, Compute, ComputeError, ComputeFigures};
 use motley_sched::Phase;
 use motley_sched::batch::Sharing;
-use motley_store::FilledExpert;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -121,18 +120,26 @@ impl FakeModel {
             let routed: Vec<Vec<u16>> =
                 states.iter().map(|&state| self.truth.routed(state, layer).collect()).collect();
             let wanted: BTreeSet<u16> = routed.iter().flatten().copied().collect();
-            let (truth, mut held, mut wrong) = (&self.truth, HashMap::new(), None);
-            let mut show = |expert: u16, filled: &FilledExpert| {
-                let found =
-                    filled.iter().fold(0, |sum, (_, _, slot)| mix(sum ^ fingerprint(slot.bytes())));
+            let (truth, mut held, mut wrong, mut twice) = (&self.truth, HashMap::new(), None, None);
+            let mut show = |expert: u16, matrices: &[&[u8]]| {
+                let found = matrices.iter().fold(0, |sum, bytes| mix(sum ^ fingerprint(bytes)));
                 if found != truth.fingerprint(layer, expert) {
                     wrong = Some(expert);
                 }
-                held.insert(expert, found);
+                if held.insert(expert, found).is_some() {
+                    twice = Some(expert);
+                }
             };
             self.blocks.run(layer, &wanted, &mut show)?;
-            if let Some(expert) = wrong {
-                self.broken(|| format!("expert {expert} of layer {layer} has other bytes"));
+            let left_out = wanted.iter().find(|expert| !held.contains_key(expert));
+            for (expert, what) in [
+                (wrong.as_ref(), "has other bytes"),
+                (twice.as_ref(), "is computed twice"),
+                (left_out, "is left out"),
+            ] {
+                if let Some(expert) = expert {
+                    self.broken(|| format!("expert {expert} of layer {layer} {what}"));
+                }
             }
             for (sum, experts) in sums.iter_mut().zip(&routed) {
                 *sum = experts.iter().fold(*sum, |sum, e| {

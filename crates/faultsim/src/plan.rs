@@ -1,6 +1,7 @@
 //! What a seed chooses: the shape of the server, who asks what, and what goes wrong. Runs nothing.
 
 use crate::hash::mix;
+use crate::machine_plan::MachinePlan;
 use motley_engine::BatchOptions;
 use motley_engine::batching::ClientId;
 use motley_sched::admission::AdmissionLimits;
@@ -23,6 +24,7 @@ pub struct Plan {
     pub admission: AdmissionLimits,
     pub clients: Vec<ClientPlan>,
     pub experts: ExpertsPlan,
+    pub machine: MachinePlan,
     pub faults: FaultRates,
 }
 
@@ -87,6 +89,7 @@ impl Plan {
         let options = options(&mut rng);
         let clients = clients(&mut rng, &options);
         let experts = experts(&mut rng);
+        let machine = MachinePlan::draw(&mut rng, &experts);
         let keeps_every_position = rng.u8(..8) > 0;
         let admission = AdmissionLimits {
             waiting: options.waiting,
@@ -100,6 +103,7 @@ impl Plan {
             keeps_every_position,
             clients,
             experts,
+            machine,
             faults: FaultRates::draw(&mut rng),
         }
     }

@@ -1,11 +1,11 @@
 //! One seed: built, run to its end and judged.
 
-use crate::blocks::OnDemand;
 use crate::clients::Clients;
 use crate::counts::Counts;
 use crate::disk::VirtualDisk;
 use crate::events::Events;
-use crate::memory::ExpertMemory;
+use crate::machine::Machine;
+use crate::memory::{ExpertMemory, SharedMemory};
 use crate::model::FakeModel;
 use crate::oracle::Truth;
 use crate::plan::Plan;
@@ -57,9 +57,11 @@ impl World {
         let longest = plan.options.longest(sharing) as usize;
         let expected = plan.clients.iter().map(|client| truth.answer(client, longest)).collect();
         let clients = Clients::new(&plan, expected);
-        let events = Rc::new(RefCell::new(Events::new(&plan, clients, experts, trace)));
-        let blocks = OnDemand::new(Rc::clone(&events), plan.experts.guesses_per_mille);
-        let model = FakeModel::new(&plan, sharing, truth, Rc::clone(&events), Box::new(blocks));
+        let experts = SharedMemory::new(experts);
+        let events = Events::new(&plan, clients, experts.clone(), trace);
+        let events = Rc::new(RefCell::new(events));
+        let machine = Machine::new(Rc::clone(&events), experts, &plan.machine);
+        let model = FakeModel::new(&plan, sharing, truth, Rc::clone(&events), Box::new(machine));
         let cells = model.alive();
         let clock = Arc::clone(&events.borrow().clock);
         let (door, worker) = open(model, &plan.options, sharing, clock);
@@ -73,11 +75,12 @@ impl World {
             self.settle();
         }
         let mut events = self.events.borrow_mut();
-        let disk = events.experts.disk.violation();
-        disk.into_iter().for_each(|broken| events.broken(|| broken));
+        let disk = events.experts().disk.violation();
+        let memory = events.experts().violation.take();
+        disk.into_iter().chain(memory).for_each(|broken| events.broken(|| broken));
         let mut counts = events.counts.clone();
-        counts.add(&events.experts.disk.counts());
-        let read = events.experts.reader.counters();
+        counts.add(&events.experts().disk.counts());
+        let read = events.experts().reader.counters();
         (counts.expert_reads, counts.retries) = (read.requests, read.retries);
         if counts.faults() > 0 {
             counts.answered_right_under_faults = counts.answered_right;
@@ -156,8 +159,9 @@ impl World {
         if held != (0, 0) {
             events.broken(|| format!("admission holds {held:?} for nobody"));
         }
-        events.experts.drain();
-        if let Err(leak) = events.experts.close() {
+        events.experts().drain();
+        let closed = events.experts().close();
+        if let Err(leak) = closed {
             events.broken(|| leak);
         }
     }

@@ -18,6 +18,8 @@ fn two_thousand_seeds_break_no_rule() {
         counts.late_reads,
         counts.changed_files,
         counts.failed_steps,
+        counts.failed_copies,
+        counts.failed_launches,
         counts.refused_cuts,
         counts.panics,
         counts.resizes,

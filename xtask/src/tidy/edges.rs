@@ -55,7 +55,7 @@ const HOUSE: &[Room] = &[
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
     room("reproduce", &["model", "machine", "trace", "profile", "cost", "plan", "sched", "sim"]),
     // The engine's own parts in virtual time.
-    room("faultsim", &["model", "sched", "store", "engine"]),
+    room("faultsim", &["cost", "model", "trace", "sched", "store", "engine"]),
     room("calibrate", NOUNS_JUDGEMENT_AND_HANDS),
     // doors: drivers, and the nouns they speak of
     room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),

@@ -262,6 +262,16 @@ impl<B, R> Board<B, R> {
         }
     }
 
+    /// Uses `slots` of the memory that is filled from disk for experts that stay (M3).
+    pub(super) fn set_cache_slots(&mut self, slots: u32) {
+        let gone = self.scheduler.set_cache_slots(0, slots);
+        let staging = u32::from(self.scheduler.limits(0).staging_slots);
+        if let Some(disk) = &mut self.disk {
+            gone.into_iter().for_each(|(key, _)| disk.release(key));
+            disk.set_usable(slots + staging);
+        }
+    }
+
     /// Whether anything is under way that will report.
     pub(super) fn is_busy(&self) -> bool {
         self.reads_are_under_way() || self.devices.iter().any(DeviceQueue::is_busy)

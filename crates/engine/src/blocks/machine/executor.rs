@@ -164,13 +164,7 @@ impl<D: Device> Executor<D> {
     /// Uses `slots` of the memory that is filled from disk for experts that stay, between blocks
     /// (M3).
     pub fn set_cache_slots(&self, slots: u32) {
-        let mut board = self.shared.lock();
-        let gone = board.scheduler.set_cache_slots(0, slots);
-        let staging = u32::from(board.scheduler.limits(0).staging_slots);
-        if let Some(disk) = &mut board.disk {
-            gone.into_iter().for_each(|(key, _)| disk.release(key));
-            disk.set_usable(slots + staging);
-        }
+        self.shared.lock().set_cache_slots(slots);
     }
 
     /// Slots of the first tier in use now, and at most.

@@ -21,7 +21,7 @@
 //! - [`units`]: what devices, links, the disk and the CPU have to offer.
 //! - `buffers`: which buffer of a device a place of the scheduler is, and what is in it.
 //! - `board`: the scheduler with its queues; events in, orders out. `reads`: when reads began.
-//! - [`executor`]: the threads, and one block from routing to rows.
+//! - [`executor`]: the threads, and one block from routing to rows; [`stepped`]: without threads.
 //! - [`figures`]: what it did, and why it could not go on.
 //! - [`device`]: a device of ggml's behind these traits; [`device_room`]: their memory.
 //! - `disk`: arenas and the reader behind them.
@@ -40,6 +40,7 @@ pub mod handle;
 pub mod options;
 mod reads;
 pub(crate) mod session;
+pub mod stepped;
 pub mod units;
 
 pub use crate::blocks::clock::Clock;
@@ -49,5 +50,6 @@ pub use figures::{MachineError, MachineFigures};
 pub use handle::{MachineHandle, MachineReport};
 pub use options::DeviceOptions;
 pub use units::{
-    Arrivals, CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Disk, Flow, Landed, Link, UnitFailed,
+    Arrivals, CopyOrder, Cpu, CpuOrder, Device, DeviceOrder, Disk, DiskDone, Flow, Landed, Link,
+    UnitFailed,
 };
