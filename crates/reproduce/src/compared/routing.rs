@@ -3,9 +3,9 @@
 use motley_sim::synth::Synth;
 use motley_trace::{Phase, Trace, Visit};
 
-use super::models::Model;
+use super::cut::{as_prompt, uses_before};
+use super::model::Model;
 use crate::error::ReproduceError;
-use crate::stream::{as_prompt, uses_before};
 
 /// Tokens from which the frequency of experts is counted before anything is measured.
 const COUNTED: u32 = 256;
