@@ -68,4 +68,12 @@ impl Stream {
     pub fn prompt(&self, tokens: u32) -> Trace {
         as_prompt(&self.rest, tokens)
     }
+
+    /// The tokens before anything is measured, and then the prompt.
+    pub fn warm_prompt(&self, tokens: u32) -> Trace {
+        let mut all = self.warm.clone();
+        let visits = self.prompt(tokens).visits.into_iter();
+        all.visits.extend(visits.map(|visit| Visit { pass: self.measured_from, ..visit }));
+        all
+    }
 }

@@ -11,7 +11,7 @@
 use motley_trace::{ExpertGrid, ExpertKey};
 use thiserror::Error;
 
-use super::{CachePolicy, Ranks, Routed};
+use super::{CachePolicy, Rank, Ranks, Routed};
 
 /// A slot's number, `0..slots`. In a per-layer cache each layer owns a contiguous range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -276,6 +276,16 @@ impl ExpertCache {
         } else {
             Err(AdmitError::Declined { key, victim })
         }
+    }
+
+    /// The rank of the one that leaves the pool of `layer` next; `None` while a slot is free or
+    /// nobody may leave.
+    pub fn next_to_leave(&self, layer: u16) -> Option<Rank> {
+        let (pool, lowest) = match self.capacity {
+            Capacity::Global { .. } => (0, self.ranks.lowest()),
+            Capacity::PerLayer { .. } => (usize::from(layer), self.ranks.lowest_in(layer)),
+        };
+        lowest.filter(|_| self.free[pool].is_empty()).map(|key| self.ranks.get(key))
     }
 
     /// Gives `key` a slot, sending the lowest-ranked candidate of its pool away if none is free.
