@@ -249,10 +249,8 @@ impl Timelines {
             }
         };
         let first = self.first_links();
-        for source in 0..self.units {
-            if let Some(tier) = first[source] {
-                consider(self.next_on_link(work, usize::from(tier)));
-            }
+        for tier in first.into_iter().take(self.units).flatten() {
+            consider(self.next_on_link(work, usize::from(tier)));
         }
         for lane in 0..self.lanes.len() {
             consider(self.next_on_home(work, lane));

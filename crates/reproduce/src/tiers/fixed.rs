@@ -34,7 +34,7 @@ pub(super) struct FixedSplit {
 }
 
 impl FixedSplit {
-    fn compute(&self, plan: &mut LayerPlan, i: u16, to: u16) {
+    fn compute(plan: &mut LayerPlan, i: u16, to: u16) {
         plan.tiers[usize::from(to)].compute.push(i);
     }
 
@@ -56,7 +56,7 @@ impl Strategy for FixedSplit {
         for (i, item) in (0..).zip(work.items) {
             let is_in = |tier: &u16| item.at.in_tier(*tier) == Presence::Resident;
             if let Some(gpu) = (first_gpu..work.costs.tiers.len() as u16).find(is_in) {
-                self.compute(plan, i, gpu);
+                Self::compute(plan, i, gpu);
                 continue;
             }
             if let Some(ram) = self.ram.filter(|ram| !item.at.is_near(*ram)) {
@@ -65,9 +65,9 @@ impl Strategy for FixedSplit {
             match (copies, self.ram) {
                 (true, _) => {
                     Self::load(plan, i, own);
-                    self.compute(plan, i, own);
+                    Self::compute(plan, i, own);
                 }
-                (false, Some(ram)) => self.compute(plan, i, ram),
+                (false, Some(ram)) => Self::compute(plan, i, ram),
                 (false, None) => plan.home.push(i),
             }
         }

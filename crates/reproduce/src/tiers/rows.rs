@@ -1,13 +1,13 @@
 //! Every machine with every model under every arrangement: speeds, gains, and what bounds them.
 
 use motley_cost::Nanos;
-use motley_sched::Named;
 use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::{Named, SchedulerLimits};
 use motley_trace::Trace;
 use serde::Serialize;
 
 use super::MACHINES;
-use super::bound::{Bound, TokenWork, least_loads};
+use super::bound::{Binds, Bound, TokenWork, least_loads};
 use super::models::MODELS;
 use super::rooms::DenseFirst;
 use super::systems::{Pair, Setting, System};
@@ -30,6 +30,9 @@ pub struct Row {
     pub held_today: f64,
     /// The same of every memory at once.
     pub held: f64,
+    /// Routed experts of decoded tokens that each finds there.
+    pub hits_today: f64,
+    pub hits: f64,
     /// Tokens one by one.
     pub decode: Speeds,
     /// A prompt; `None` for recorded tokens.
@@ -54,9 +57,6 @@ pub struct Speeds {
     /// What it reads from disk early, and what it copies to GPUs early.
     pub prefetch: [&'static str; 2],
     pub dense_in_ram: bool,
-    /// Routed experts found outside the disk, or on GPUs.
-    pub hits_today: f64,
-    pub hits: f64,
 }
 
 impl Speeds {
@@ -79,6 +79,20 @@ pub struct Lanes {
 }
 
 impl Row {
+    /// What is busy longest with every memory at once, and for which part of the token.
+    pub fn busiest(&self) -> (Binds, f64) {
+        let Lanes { token_ms, dense_ms, disk_ms, cpu_ms, pcie_ms, gpus_ms } = self.lanes;
+        let lanes = [
+            (Binds::Disk, disk_ms),
+            (Binds::Cpu, cpu_ms),
+            (Binds::Gpus, gpus_ms),
+            (Binds::Pcie, pcie_ms),
+            (Binds::Dense, dense_ms),
+        ];
+        let most = lanes.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        most.map_or((Binds::Dense, 0.0), |(lane, ms)| (lane, ms / token_ms))
+    }
+
     /// Today's time over the bound: no schedule gains more.
     pub fn most_gain(&self) -> f64 {
         1e3 / self.decode.today / self.bound.token_ms
@@ -134,6 +148,8 @@ pub fn row(pair: &Pair<'_>, prompt: Option<u32>) -> Result<Row, ReproduceError> 
         beyond_ram,
         held_today: part(today),
         held: part(at_once),
+        hits_today: runs.today.hit_rate(),
+        hits: runs.tiers.hit_rate(),
         prefill: prompt.map(|tokens| prefill(pair, tokens)).transpose()?,
         lanes: lanes(&runs.tiers, beyond_ram),
         lanes_today: lanes(&runs.today, beyond_ram),
@@ -160,8 +176,6 @@ impl Runs {
             tiers: self.tiers.speed(),
             prefetch: [self.chosen.disk.name(), self.chosen.gpus.name()],
             dense_in_ram: self.chosen.dense == DenseFirst::Ram,
-            hits_today: self.today.hit_rate(),
-            hits: self.tiers.hit_rate(),
         }
     }
 }
@@ -226,22 +240,14 @@ fn choices(pair: &Pair<'_>, gpus: &[PrefetchChoice]) -> Vec<System> {
 fn setting_of(system: System) -> Setting {
     match system {
         System::Tiers(setting) => setting,
-        _ => Setting {
-            disk: PrefetchChoice::None,
-            gpus: PrefetchChoice::None,
-            dense: DenseFirst::Gpus,
-        },
+        _ => Setting::PLAIN,
     }
 }
 
 fn prefill(pair: &Pair<'_>, tokens: u32) -> Result<Speeds, ReproduceError> {
     let trace = pair.stream.warm_prompt(tokens);
     let run = |system| -> Result<Option<DriveSums>, ReproduceError> {
-        let Some(all) = pair.run(system, &trace)?.map(DriveSums::of) else { return Ok(None) };
-        // Speed is of the prompt already; hits are to be.
-        let of_prompt = |warm| DriveSums { tokens: 0, time: Nanos::ZERO, ..warm };
-        let warm = pair.run(system, &pair.stream.warm)?.map(DriveSums::of).map(of_prompt);
-        Ok(warm.map(|warm| all.less(&warm)))
+        Ok(pair.run(system, &trace)?.map(DriveSums::of))
     };
     let fastest = |systems: Vec<System>| -> Result<(System, DriveSums), ReproduceError> {
         let mut best: Option<(System, DriveSums)> = None;
@@ -289,8 +295,7 @@ fn bound_with(pair: &Pair<'_>, dense: DenseFirst) -> Result<Bound, ReproduceErro
     let dense_cost = rooms.dense_cost(pair.machine, &shape);
     let mut work = TokenWork::new(&costs, dense_cost, shape.layers, experts as f64 / tokens);
     // Experts that pass through a GPU have buffers beside those that stay.
-    let passing =
-        rooms.gpus.len() as u32 * u32::from(motley_sched::SchedulerLimits::default().staging_slots);
+    let passing = rooms.gpus.len() as u32 * u32::from(SchedulerLimits::default().staging_slots);
     work.far = loads(rooms.all_gpus() + passing);
     if pair.is_beyond_ram() {
         work.reads = loads(rooms.ram + rooms.all_gpus() + passing);

@@ -1,8 +1,8 @@
 //! The compared arrangements of one machine with one model: what each memory holds, who decides,
 //! and one drive through a trace. Puts together; judges nothing.
 
-use motley_cost::Efficiency;
-use motley_machine::Machine;
+use motley_cost::{ComputeCost, Efficiency};
+use motley_machine::{DeviceKind, Machine};
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice};
 use motley_sched::prefetch::{PrefetchChoice, Prefetcher};
 use motley_sched::regime::{TierUse, costs_of_tiers};
@@ -20,7 +20,7 @@ use super::fixed::{FixedResidents, FixedSplit};
 use super::rooms::{DenseFirst, Rooms};
 use crate::compared::model::Model;
 use crate::compared::routing::Stream;
-use crate::error::ReproduceError;
+use crate::error::{ReproduceError, lacks};
 use crate::machines::Assumptions;
 
 /// Tokens of a batch from which llama.cpp copies experts of CPU layers to the GPU.
@@ -53,6 +53,12 @@ pub struct Setting {
     /// What is copied to GPUs early.
     pub gpus: PrefetchChoice,
     pub dense: DenseFirst,
+}
+
+impl Setting {
+    /// Nothing early, dense weights on GPUs.
+    pub const PLAIN: Self =
+        Self { disk: PrefetchChoice::None, gpus: PrefetchChoice::None, dense: DenseFirst::Gpus };
 }
 
 /// One machine with one model.
@@ -92,11 +98,7 @@ impl Pair<'_> {
             System::Today(prefetch) => {
                 Setting { disk: prefetch, gpus: prefetch, dense: DenseFirst::Gpus }
             }
-            _ => Setting {
-                disk: PrefetchChoice::None,
-                gpus: PrefetchChoice::None,
-                dense: DenseFirst::Gpus,
-            },
+            _ => Setting::PLAIN,
         };
         let mut rooms = self.rooms(setting.dense);
         let costs = self.costs(&rooms)?;
@@ -128,10 +130,7 @@ impl Pair<'_> {
         let used = TierUse {
             from_disk: self.is_beyond_ram(),
             dense_on_gpu: rooms.dense_on_gpus(),
-            efficiency: Efficiency {
-                compute: self.open.cpu_arithmetic,
-                bandwidth: self.open.cpu_share,
-            },
+            efficiency: Efficiency::DEFAULT,
             link_share: self.open.link_share,
         };
         let shape = self.model.shape().expert;
@@ -139,6 +138,13 @@ impl Pair<'_> {
         let first_gpu = usize::from(used.from_disk);
         for gpu in &mut costs.tiers[first_gpu..] {
             gpu.unit.launch_us = self.open.gpu_start_us;
+        }
+        let cpu = lacks(self.machine, self.machine.first(DeviceKind::Cpu), "cpu")?;
+        let Assumptions { cpu_arithmetic: compute, cpu_share: bandwidth, .. } = self.open;
+        let on_cpu = ComputeCost::derive(cpu, &shape, Efficiency { compute, bandwidth });
+        match &mut costs.home {
+            Some(home) => home.unit = on_cpu,
+            None => costs.tiers[0].unit = on_cpu,
         }
         Ok(costs)
     }
