@@ -243,8 +243,10 @@ fn several_memories_compute_every_pair_once() {
             let figures = driven.figures;
             assert_eq!(driven.wrong_pairs, 0, "{what}");
             assert_eq!(figures.device_pairs + figures.cpu_pairs, pairs, "{what}");
-            assert_eq!(figures.demanded_unused, 0, "{what}");
-            assert!(figures.counts.failed_loads == 0 || fails_every > 0, "{what}");
+            if fails_every == 0 {
+                let failed = (figures.demanded_unused, figures.counts.failed_loads);
+                assert_eq!(failed, (0, 0), "{what}");
+            }
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The machine a seed chooses: a disk, memory, up to four devices, and who decides. Runs nothing.
 
-use crate::plan::ExpertsPlan;
 use motley_cost::{ComputeCost, TransferCost};
 use motley_sched::cache::{Capacity, PolicyChoice};
 use motley_sched::prefetch::PrefetchChoice;
@@ -34,14 +33,15 @@ pub struct MachinePlan {
 }
 
 impl MachinePlan {
-    pub(crate) fn draw(rng: &mut fastrand::Rng, experts: &ExpertsPlan) -> Self {
-        let header = TraceHeader {
-            version: FORMAT_VERSION,
-            model: "made".into(),
-            layers: experts.layers,
-            experts: experts.experts,
-            k: experts.used,
-        };
+    /// For a model of this shape, memory of `slots` at most and guesses so often.
+    pub(crate) fn draw(
+        rng: &mut fastrand::Rng,
+        (layers, experts, k): (u16, u16, u16),
+        slots: u32,
+        guesses_per_mille: u16,
+    ) -> Self {
+        let (version, model) = (FORMAT_VERSION, "made".into());
+        let header = TraceHeader { version, model, layers, experts, k };
         let strategy = choose(rng, StrategyChoice::ALL);
         let rules = Rules {
             prefill: strategy,
@@ -49,7 +49,7 @@ impl MachinePlan {
             policy: choose(rng, PolicyChoice::ALL),
             prefetch: choose(rng, PrefetchChoice::ALL),
         };
-        let all = u32::from(experts.layers) * u32::from(experts.experts);
+        let all = u32::from(layers) * u32::from(experts);
         let devices: Vec<u32> = (0..rng.usize(..=DEVICES_MAX)).map(|_| rng.u32(1..=all)).collect();
         let mut costs = typical_hybrid(1000).over_devices(devices.len());
         for tier in &mut costs.tiers {
@@ -61,11 +61,11 @@ impl MachinePlan {
         Self {
             header,
             rules,
-            slots: experts.slots_most,
+            slots,
             devices,
             costs,
             disk: TransferCost { latency_us: rng.f64() * 900.0, per_byte_us: 0.0 },
-            guesses_per_mille: experts.guesses_per_mille,
+            guesses_per_mille,
             copy_fails: fails(rng),
             // A launch that fails ends an answer.
             launch_fails: if rng.u8(..8) == 0 { rng.u16(1..20) } else { 0 },

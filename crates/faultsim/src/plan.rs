@@ -89,7 +89,9 @@ impl Plan {
         let options = options(&mut rng);
         let clients = clients(&mut rng, &options);
         let experts = experts(&mut rng);
-        let machine = MachinePlan::draw(&mut rng, &experts);
+        let ExpertsPlan { layers, used, slots_most, guesses_per_mille, .. } = experts;
+        let shape = (layers, experts.experts, used);
+        let machine = MachinePlan::draw(&mut rng, shape, slots_most, guesses_per_mille);
         let keeps_every_position = rng.u8(..8) > 0;
         let admission = AdmissionLimits {
             waiting: options.waiting,

@@ -34,7 +34,10 @@ macro_rules! ready {
 const READY: &[(&str, &str)] = ready![
     "two-core-24gb",
     "laptop-8gb-gpu",
+    "desktop-16gb-gpu",
     "desktop-24gb-gpu",
+    "desktop-24gb-gpu-32gb",
+    "desktop-2gpu-24gb-8gb",
     "workstation-2gpu",
     "mac-64gb",
     "a6000-xeon-5220r",

@@ -18,6 +18,9 @@ pub enum ReproduceError {
         /// What it lacks.
         item: &'static str,
     },
+    /// The same, for the costs of its experts.
+    #[error(transparent)]
+    Regime(#[from] motley_sched::regime::RegimeError),
     /// A ready machine could not be read.
     #[error(transparent)]
     MachineFile(#[from] MachineError),

@@ -5,18 +5,20 @@
 //! - [`source`]: the sources by name, with their figures and pages.
 //! - [`document`]: figures, tables and pictures of one reproduction.
 //! - [`bars`]: grouped bars as SVG.
-//! - `stream`: one stream of tokens cut up for comparisons.
+//! - [`compared`]: what comparisons of systems share.
 //! - [`gpu_ndp`]: one GPU and several near-data units (G6).
 //! - [`hybrimoe`]: CPU and GPU with timelines, prefetch and score-aware cache (H5).
 //! - [`aecs`]: energy-centred core selection on seven phones (A7).
 //! - [`npumoe`]: prefill on a static-graph device, plan and costs (N9).
 //! - [`machines`]: three machines and three models, beside two other systems' policies.
+//! - [`tiers`]: disk, RAM and GPUs at once, beside the best of two memories.
 //! - [`error`]: why a reproduction could not be made.
 
 #![forbid(unsafe_code)]
 
 pub mod aecs;
 pub mod bars;
+pub mod compared;
 pub mod document;
 pub mod error;
 pub mod gpu_ndp;
@@ -24,7 +26,7 @@ pub mod hybrimoe;
 pub mod machines;
 pub mod npumoe;
 pub mod source;
-mod stream;
+pub mod tiers;
 
 pub use document::{Assumed, Document, Figure, Picture};
 pub use error::ReproduceError;

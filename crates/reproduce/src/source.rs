@@ -2,7 +2,7 @@
 
 use crate::document::{Assumed, Document, Figure};
 use crate::error::ReproduceError;
-use crate::{aecs, gpu_ndp, hybrimoe, machines, npumoe};
+use crate::{aecs, gpu_ndp, hybrimoe, machines, npumoe, tiers};
 
 /// The sources there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +17,14 @@ pub enum Source {
     Npumoe,
     /// No paper: what to expect of three machines.
     Machines,
+    /// No paper: disk, RAM and GPUs at once.
+    Tiers,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Hybrimoe, Self::GpuNdp, Self::Aecs, Self::Npumoe, Self::Machines];
+    pub const ALL: [Self; 6] =
+        [Self::Hybrimoe, Self::GpuNdp, Self::Aecs, Self::Npumoe, Self::Machines, Self::Tiers];
 
     /// Name of its document, and on the command line.
     pub fn name(self) -> &'static str {
@@ -32,12 +34,13 @@ impl Source {
             Self::Aecs => aecs::NAME,
             Self::Npumoe => npumoe::NAME,
             Self::Machines => machines::NAME,
+            Self::Tiers => tiers::NAME,
         }
     }
 
     /// What ours is compared with.
     pub fn compared_with(self) -> &'static str {
-        if self == Self::Machines { "Goal" } else { "Paper" }
+        if matches!(self, Self::Machines | Self::Tiers) { "Goal" } else { "Paper" }
     }
 
     /// One line on what was published.
@@ -48,10 +51,11 @@ impl Source {
             Self::Aecs => "core selection on seven phones (A7): choices and how sure they are",
             Self::Npumoe => "prefill on a static-graph device (N9): tiers, groups, ladder",
             Self::Machines => "three machines, three models: speed-up over pinned experts",
+            Self::Tiers => "disk, RAM and GPUs at once: speed-up over the best two memories",
         }
     }
 
-    /// The figures under the assumptions the document begins with; takes seconds.
+    /// The figures under the assumptions the document begins with; takes seconds, minutes for `tiers`.
     pub fn figures(self) -> Result<Vec<Figure>, ReproduceError> {
         match self {
             Self::Hybrimoe => hybrimoe::figures(hybrimoe::ASSUMED),
@@ -59,6 +63,7 @@ impl Source {
             Self::Aecs => aecs::figures(aecs::ASSUMED),
             Self::Npumoe => npumoe::figures(npumoe::ASSUMED),
             Self::Machines => machines::figures(machines::ASSUMED),
+            Self::Tiers => tiers::figures(machines::ASSUMED),
         }
     }
 
@@ -70,6 +75,7 @@ impl Source {
             Self::Aecs => aecs::assumed(),
             Self::Npumoe => npumoe::assumed(),
             Self::Machines => machines::assumed(),
+            Self::Tiers => tiers::assumed(),
         }
     }
 
@@ -84,6 +90,7 @@ impl Source {
                 let rows = machines::rows(machines::ASSUMED, machines::Pairs::All)?;
                 machines::document(&rows, &[])
             }
+            Self::Tiers => tiers::document(&tiers::rows(machines::ASSUMED)?, &[]),
         }
     }
 }

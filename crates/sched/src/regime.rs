@@ -7,12 +7,14 @@
 //! | beyond RAM | RAM | disk | none |
 //! | near data | GPU memory | memory modules | one per module |
 //! | one memory | all of it | none | none |
+//!
+//! A machine used whole, disk, RAM and every GPU at once, has several tiers: [`costs_of_tiers`].
 
 use motley_cost::{ComputeCost, Efficiency, ExpertShape, TransferCost};
 pub use motley_machine::Regime;
 use motley_machine::{Device, DeviceKind, Link, Machine};
 
-use crate::work::{Costs, Homes, Layout};
+use crate::work::{Costs, Homes, Layout, Tier};
 
 /// Why a machine cannot run experts of this total size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +75,107 @@ pub fn costs(
         }
     };
     Ok(Costs::one_tier(compute(fast), link, home, shape.bytes))
+}
+
+/// How a machine is used whose memories all hold experts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TierUse {
+    /// Whether experts come from disk; else RAM has every one.
+    pub from_disk: bool,
+    /// Part of the layers whose other weights are the first GPU's; the CPU has the others'. Rows
+    /// travel from where a layer's other weights are.
+    pub dense_on_gpu: f64,
+    /// What the units' kernels reach.
+    pub efficiency: Efficiency,
+    /// Part of a link's described rate that copies reach.
+    pub link_share: f64,
+}
+
+/// The costs of one expert on a machine with a CPU and GPUs, all at once:
+///
+/// | experts come from | home | tiers |
+/// |---|---|---|
+/// | disk | the disk, no unit | RAM with the CPU, then each GPU, filled from RAM; what stays on one leaves RAM |
+/// | RAM | RAM with the CPU | each GPU |
+///
+/// A unit pays rows there and back before its first expert of a layer, unless the layer's other
+/// weights are beside it; a second GPU's rows pass RAM.
+pub fn costs_of_tiers(
+    machine: &Machine,
+    shape: &ExpertShape,
+    used: &TierUse,
+) -> Result<Costs, RegimeError> {
+    let of = |kind| {
+        let device = machine.first(kind);
+        device.ok_or_else(|| RegimeError::NoDevice { machine: machine.name.clone(), kind })
+    };
+    let compute = |device: &Device| ComputeCost::derive(device, shape, used.efficiency);
+    let transfer =
+        |link: &Link| TransferCost::new(link.latency_us, link.bandwidth_gb_per_s * used.link_share);
+    let cpu = of(DeviceKind::Cpu)?;
+    let first = of(DeviceKind::Gpu)?;
+    let first_rows = Rows::over(transfer(link(machine, cpu, first)?), shape);
+    let to_cpu = first_rows.times(used.dense_on_gpu);
+    let mut tiers = Vec::new();
+    if used.from_disk {
+        let disk = transfer(link(machine, of(DeviceKind::Disk)?, cpu)?);
+        tiers.push(to_cpu.entry_of(Tier::beside_home(compute(cpu), disk)));
+    }
+    let parent = used.from_disk.then_some(0);
+    for (number, gpu) in gpus(machine).enumerate() {
+        let pcie = transfer(link(machine, cpu, gpu)?);
+        let rows = match number {
+            0 => first_rows.times(1.0 - used.dense_on_gpu),
+            _ => to_cpu.and(Rows::over(pcie, shape)),
+        };
+        let beside = Tier::beside_home(compute(gpu), pcie);
+        tiers.push(rows.entry_of(Tier { parent, exclusive: used.from_disk, ..beside }));
+    }
+    let home = Homes {
+        entry_per_token_us: to_cpu.per_token_us,
+        ..homes(1, compute(cpu), to_cpu.fixed_us)
+    };
+    let home = (!used.from_disk).then_some(home);
+    Ok(Costs { home, tiers, expert_bytes: shape.bytes })
+}
+
+/// The GPUs with memory of their own, each as often as it is there.
+pub fn gpus(machine: &Machine) -> impl Iterator<Item = &Device> {
+    let own =
+        |device: &&Device| device.kind == DeviceKind::Gpu && device.shares_memory_of.is_none();
+    let all = machine.devices.iter().filter(own);
+    all.flat_map(|device| std::iter::repeat_n(device, device.count as usize))
+}
+
+/// Hidden rows of a pass to another unit and their sums back.
+#[derive(Debug, Clone, Copy)]
+struct Rows {
+    fixed_us: f64,
+    per_token_us: f64,
+}
+
+impl Rows {
+    /// Over one link, in 32 bits.
+    fn over(link: TransferCost, shape: &ExpertShape) -> Self {
+        let per_token_us = 2.0 * link.per_byte_us * shape.row_bytes(4) as f64;
+        Self { fixed_us: 2.0 * link.latency_us, per_token_us }
+    }
+
+    /// In part of the layers only, as a mean over all.
+    fn times(self, part: f64) -> Self {
+        Self { fixed_us: self.fixed_us * part, per_token_us: self.per_token_us * part }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            fixed_us: self.fixed_us + other.fixed_us,
+            per_token_us: self.per_token_us + other.per_token_us,
+        }
+    }
+
+    fn entry_of(self, tier: Tier) -> Tier {
+        Tier { entry_us: self.fixed_us, entry_per_token_us: self.per_token_us, ..tier }
+    }
 }
 
 /// Costs of the hybrid regime where none were measured. A desktop's: memory at 25 GB/s for the
@@ -158,6 +261,33 @@ mod tests {
         assert_eq!((home.unit, home.entry_us), (cpu, 8.0));
         let tier = costs.tiers[0];
         assert_eq!((tier.link, tier.unit), (link, typical.tiers[0].unit));
+    }
+
+    #[test]
+    fn a_machine_used_whole_has_a_tier_for_each_memory() {
+        let shape = ExpertShape::new(2880, 2880, 4.25);
+        let machine = motley_machine::find("desktop-2gpu-24gb-8gb").unwrap();
+        let used = TierUse {
+            from_disk: true,
+            dense_on_gpu: 1.0,
+            efficiency: Efficiency::DEFAULT,
+            link_share: 1.0,
+        };
+        let costs = costs_of_tiers(&machine, &shape, &used).unwrap();
+        assert_eq!(costs.lanes(), 0);
+        let parents: Vec<_> = costs.tiers.iter().map(|tier| tier.parent).collect();
+        assert_eq!(parents, [None, Some(0), Some(0)]);
+        let exclusive: Vec<_> = costs.tiers.iter().map(|tier| tier.exclusive).collect();
+        assert_eq!(exclusive, [false, true, true]);
+        // Rows leave the first GPU: 2 latencies to the CPU, 4 to the second GPU.
+        assert_eq!([0, 1, 2].map(|tier| costs.tiers[tier].entry_us), [20.0, 0.0, 40.0]);
+        let rate = |tier: usize| 1e-3 / costs.tiers[tier].link.per_byte_us;
+        assert_eq!([0, 1, 2].map(|tier| rate(tier).round()), [7.0, 13.0, 13.0]);
+        let in_ram = TierUse { from_disk: false, dense_on_gpu: 0.0, ..used };
+        let in_ram = costs_of_tiers(&machine, &shape, &in_ram).unwrap();
+        assert_eq!(in_ram.home.unwrap().entry_us, 0.0, "rows are the CPU's");
+        assert_eq!(in_ram.tiers.iter().map(|tier| tier.entry_us).collect::<Vec<_>>(), [20.0; 2]);
+        assert!(in_ram.tiers.iter().all(|tier| tier.parent.is_none() && !tier.exclusive));
     }
 
     #[test]

@@ -248,7 +248,8 @@ impl Timelines {
                 best = next;
             }
         };
-        for tier in self.first_links().into_iter().flatten() {
+        let first = self.first_links();
+        for tier in first.into_iter().take(self.units).flatten() {
             consider(self.next_on_link(work, usize::from(tier)));
         }
         for lane in 0..self.lanes.len() {

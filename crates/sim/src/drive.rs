@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use motley_cost::Nanos;
 use motley_sched::cache::RoutedBuffer;
 use motley_sched::spans::{Span, SpanKind, Spans};
-use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, Purpose, Routing, Scheduler, Unit};
+use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
 use crate::outcome::Outcome;
@@ -151,10 +151,7 @@ impl Driver<'_> {
                     let begins = self.now.max(*link_free);
                     let ends = begins + load.took;
                     *link_free = ends;
-                    match purpose {
-                        Purpose::Demand => self.outcome.demand_busy += load.took,
-                        Purpose::Guess => self.outcome.guess_busy += load.took,
-                    }
+                    self.outcome.on_load(tier, purpose, load.took);
                     self.span(SpanKind::Load { tier, key, purpose }, begins, ends);
                     self.schedule(ends, Event::Loaded { tier, key, ok: load.ok });
                 }

@@ -1,8 +1,8 @@
 //! What a drive came to: hit rate, speed, utilisation, idle link time. Sums and ratios only.
 
 use motley_cost::Nanos;
-use motley_sched::Unit;
 use motley_sched::scheduler::Counts;
+use motley_sched::{Purpose, Unit};
 use motley_trace::Phase;
 
 /// Sums over a drive.
@@ -16,14 +16,18 @@ pub struct Outcome {
     pub counts: Counts,
     /// Time of everything that is not a routed expert.
     pub dense_busy: Nanos,
-    /// Routed experts on the fast unit.
+    /// Routed experts on the units of tiers.
     pub fast_busy: Nanos,
+    /// The same, each tier's.
+    pub tier_busy: Vec<Nanos>,
     /// Routed experts on each home lane.
     pub home_busy: Vec<Nanos>,
     /// Demanded transfers.
     pub demand_busy: Nanos,
     /// Guessed transfers.
     pub guess_busy: Nanos,
+    /// Both, over each tier's link.
+    pub link_busy: Vec<Nanos>,
 }
 
 /// Sums over the passes of one phase.
@@ -59,15 +63,20 @@ impl Outcome {
 
     pub(crate) fn on_compute(&mut self, unit: Unit, took: Nanos) {
         match unit {
-            Unit::Tier(_) => self.fast_busy += took,
-            Unit::Home(lane) => {
-                let lane = usize::from(lane);
-                if self.home_busy.len() <= lane {
-                    self.home_busy.resize(lane + 1, Nanos::ZERO);
-                }
-                self.home_busy[lane] += took;
+            Unit::Tier(tier) => {
+                self.fast_busy += took;
+                add_to(&mut self.tier_busy, tier, took);
             }
+            Unit::Home(lane) => add_to(&mut self.home_busy, lane, took),
         }
+    }
+
+    pub(crate) fn on_load(&mut self, tier: u16, purpose: Purpose, took: Nanos) {
+        match purpose {
+            Purpose::Demand => self.demand_busy += took,
+            Purpose::Guess => self.guess_busy += took,
+        }
+        add_to(&mut self.link_busy, tier, took);
     }
 
     /// Routed experts found in the fast tier, guesses included, over all routed.
@@ -85,4 +94,12 @@ impl Outcome {
     pub fn link_idle(&self) -> Nanos {
         self.wall - self.demand_busy - self.guess_busy
     }
+}
+
+fn add_to(busy: &mut Vec<Nanos>, number: u16, took: Nanos) {
+    let at = usize::from(number);
+    if busy.len() <= at {
+        busy.resize(at + 1, Nanos::ZERO);
+    }
+    busy[at] += took;
 }

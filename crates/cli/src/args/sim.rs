@@ -148,7 +148,7 @@ pub(crate) struct Reproduce {
     /// Print the figures; neither sweep assumptions nor write files
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// For `machines`: decode these recorded traces as well
+    /// For `machines` and `tiers`: decode these recorded traces as well
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) trace: Vec<PathBuf>,
     #[command(flatten)]
@@ -181,6 +181,8 @@ pub(crate) enum SourceArg {
     Npumoe,
     /// Three machines, three models: ours beside llama.cpp's and kTransformers' policies
     Machines,
+    /// Disk, RAM and GPUs at once beside the best two memories (some minutes)
+    Tiers,
     /// All of them
     All,
 }

@@ -7,8 +7,8 @@ use motley_sim::synth::{Synth, SynthParams};
 use motley_trace::Trace;
 
 use super::models::Model;
+use crate::compared::cut::{as_prompt, uses_before};
 use crate::error::ReproduceError;
-use crate::stream::{as_prompt, uses_before};
 
 /// Tokens from which the frequency of experts is counted before anything is measured.
 const COUNTED: u32 = 256;

@@ -3,7 +3,6 @@
 //!
 //! Modules in reading order:
 //! - [`models`]: the true shapes and how the models route.
-//! - [`routing`]: tokens to decode and prompts to read.
 //! - [`systems`]: how each compared system is put together.
 //! - [`lanes`]: where a token's time goes, and what no schedule passes.
 //! - [`rows`](mod@rows): all of them on all machines.
@@ -19,7 +18,6 @@ use crate::hybrimoe;
 pub mod assumed;
 pub mod lanes;
 pub mod models;
-pub mod routing;
 pub mod rows;
 pub mod systems;
 pub mod tables;

@@ -4,15 +4,15 @@ use motley_cost::Nanos;
 use motley_sched::Named;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::regime::Regime;
-use motley_sim::outcome::Outcome;
 use motley_trace::Trace;
 use serde::Serialize;
 
 use super::assumed::{Assumptions, MACHINES, PROMPTS};
 use super::lanes::{DecodeLanes, Lanes};
 use super::models::{MODELS, Model};
-use super::routing::Stream;
 use super::systems::{Pair, System};
+use crate::compared::routing::Stream;
+use crate::compared::sums::DriveSums;
 use crate::document::Figure;
 use crate::error::ReproduceError;
 
@@ -283,7 +283,7 @@ impl Runs {
             ours: self.ours.speed(),
             parts: self.parts.speed(),
             all_near: self.all_near.speed(),
-            bound_by: self.ours.bound(regime),
+            bound_by: busiest(&self.ours, regime),
             prefetch: self.prefetch.name(),
             hit_rate: self.ours.hit_rate(),
             pinned_hit_rate: ran.then(|| self.pinned.hit_rate()),
@@ -291,80 +291,32 @@ impl Runs {
     }
 
     fn lanes(&self, pair: &Pair<'_>) -> Result<DecodeLanes, ReproduceError> {
-        let (pinned, ours, parts) = (self.pinned.lanes(), self.ours.lanes(), self.parts.lanes());
+        let (pinned, ours) = (lanes(&self.pinned), lanes(&self.ours));
+        let parts = lanes(&self.parts);
         Ok(DecodeLanes { pinned, ours, parts, bound: pair.token_bound()? })
     }
 }
 
-/// The sums of a drive that are compared; they can be taken from one another.
-#[derive(Debug, Clone, Copy, Default)]
-struct DriveSums {
-    tokens: u64,
-    time: Nanos,
-    lookups: u64,
-    hits: u64,
-    dense: Nanos,
-    fast: Nanos,
-    home: Nanos,
-    link: Nanos,
+/// Where the time of a token goes, in a machine of one tier.
+fn lanes(sums: &DriveSums) -> Lanes {
+    Lanes {
+        token_ms: sums.ms(sums.time),
+        dense_ms: sums.ms(sums.dense),
+        gpu_ms: sums.ms(sums.tiers[0]),
+        cpu_ms: sums.ms(sums.home),
+        link_ms: sums.ms(sums.links[0]),
+    }
 }
 
-impl DriveSums {
-    fn of(outcome: Outcome) -> Self {
-        let phase = if outcome.prefill.passes > 0 { outcome.prefill } else { outcome.decode };
-        Self {
-            tokens: phase.tokens,
-            time: phase.time,
-            lookups: outcome.counts.lookups,
-            hits: outcome.counts.hits + outcome.counts.guessed_hits,
-            dense: outcome.dense_busy,
-            fast: outcome.fast_busy,
-            home: outcome.home_busy.iter().copied().sum(),
-            link: outcome.demand_busy + outcome.guess_busy,
-        }
-    }
-
-    fn less(self, before: &Self) -> Self {
-        Self {
-            tokens: self.tokens - before.tokens,
-            time: self.time - before.time,
-            lookups: self.lookups - before.lookups,
-            hits: self.hits - before.hits,
-            dense: self.dense - before.dense,
-            fast: self.fast - before.fast,
-            home: self.home - before.home,
-            link: self.link - before.link,
-        }
-    }
-
-    fn speed(&self) -> f64 {
-        if self.tokens == 0 { 0.0 } else { self.tokens as f64 / self.time.as_s() }
-    }
-
-    fn hit_rate(&self) -> f64 {
-        self.hits as f64 / self.lookups.max(1) as f64
-    }
-
-    fn lanes(&self) -> Lanes {
-        let ms = |time: Nanos| 1e3 * time.as_s() / self.tokens.max(1) as f64;
-        Lanes {
-            token_ms: ms(self.time),
-            dense_ms: ms(self.dense),
-            gpu_ms: ms(self.fast),
-            cpu_ms: ms(self.home),
-            link_ms: ms(self.link),
-        }
-    }
-
-    /// The unit that is busy longest. Before a disk experts are computed by the CPU.
-    fn bound(&self, regime: Regime) -> Busiest {
-        let (gpu, cpu, link) = match regime {
-            Regime::BeyondRam => (self.dense, self.fast, Busiest::Disk),
-            _ => (self.dense + self.fast, self.home, Busiest::Pcie),
-        };
-        let busy = [(gpu, Busiest::Gpu), (cpu, Busiest::Cpu), (self.link, link)];
-        busy.into_iter().max_by_key(|(busy, _)| *busy).map_or(Busiest::Gpu, |(_, bound)| bound)
-    }
+/// The unit that is busy longest. Before a disk experts are computed by the CPU.
+fn busiest(sums: &DriveSums, regime: Regime) -> Busiest {
+    let fast = sums.tiers[0];
+    let (gpu, cpu, link) = match regime {
+        Regime::BeyondRam => (sums.dense, fast, Busiest::Disk),
+        _ => (sums.dense + fast, sums.home, Busiest::Pcie),
+    };
+    let busy = [(gpu, Busiest::Gpu), (cpu, Busiest::Cpu), (sums.links[0], link)];
+    busy.into_iter().max_by_key(|(busy, _)| *busy).map_or(Busiest::Gpu, |(_, bound)| bound)
 }
 
 fn mean(values: &[f64]) -> Option<f64> {

@@ -20,7 +20,7 @@ use motley_trace::{ExpertKey, Trace};
 use super::assumed::{Assumptions, GPU_SPARE, RAM_SPARE};
 use super::lanes::{TokenBound, TokenWork, most_hits};
 use super::models::Model;
-use super::routing::Stream;
+use crate::compared::routing::Stream;
 use crate::error::{ReproduceError, lacks};
 
 /// Tokens of a batch from which llama.cpp copies experts of CPU layers to the GPU.

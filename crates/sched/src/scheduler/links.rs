@@ -29,7 +29,10 @@ impl Scheduler {
         // What passes through to a tier that has it alone does not stay on the way.
         let moves_on =
             own.is_some_and(|own| own != number && self.costs.tiers[usize::from(own)].exclusive);
-        let keep = self.strategy.keeps_loaded() && share == Share::WHOLE && !moves_on;
+        let keep = self.strategy.keeps_loaded()
+            && share == Share::WHOLE
+            && !moves_on
+            && self.may_stay(number, key);
         let took = self.costs.load_time(number, share);
         let places = &mut self.tiers[tier].places;
         let place = places.make_room(key, keep)?;
@@ -54,6 +57,9 @@ impl Scheduler {
             let key = candidate.key();
             let is_demanded = self.layer.waits_in(key).is_some();
             if self.is_near(number, key) || is_demanded || !self.can_load(number, key) {
+                continue;
+            }
+            if matches!(candidate, Candidate::Refill(_)) && !self.may_stay(number, key) {
                 continue;
             }
             let pace = &self.pace;

@@ -30,7 +30,8 @@ use crate::cache::{ExpertCache, SlotId};
 use crate::prefetch::Prediction;
 use crate::strategy::Strategy;
 use crate::work::{
-    Costs, LayerPlan, LayerWork, MAX_TIERS, Phase, Presence, Share, Unit, Whereabouts, WorkItem,
+    Costs, LayerPlan, LayerWork, MAX_TIERS, Phase, Presence, Share, Tier, Unit, Whereabouts,
+    WorkItem,
 };
 
 pub mod action;
@@ -104,7 +105,7 @@ impl Scheduler {
         let SchedulerParts { costs, tiers, strategy } = parts;
         assert!(!tiers.is_empty() && tiers.len() <= MAX_TIERS, "{} tiers", tiers.len());
         assert_eq!(tiers.len(), costs.tiers.len(), "tiers and their costs");
-        let is_before = |(tier, cost): (usize, &crate::work::Tier)| {
+        let is_before = |(tier, cost): (usize, &Tier)| {
             cost.parent.is_none_or(|parent| usize::from(parent) < tier)
         };
         assert!(costs.tiers.iter().enumerate().all(is_before), "a tier before its parent");
@@ -238,8 +239,9 @@ impl Scheduler {
     pub fn on_computed(&mut self, _now: Nanos, key: ExpertKey, unit: Unit) {
         self.layer.on_computed(key, unit);
         if let Unit::Tier(tier) = unit {
-            let keeps = self.strategy.keeps_loaded();
+            let keeps = self.strategy.keeps_loaded() && self.may_stay(tier, key);
             self.tiers[usize::from(tier)].places.after_use(key, keeps);
+            self.leave_parent(tier, key);
         }
         if self.layer.is_done() {
             let layer = self.layer.number();
@@ -372,6 +374,29 @@ impl Scheduler {
         source.after_use(key, !leaves && self.strategy.keeps_loaded());
         if leaves {
             source.leave(key);
+        }
+    }
+
+    /// Whether `key` may take the place of another in `tier`. One that is nowhere else is lost to
+    /// all memories when it goes, and comes back by the slowest link: it goes only where the parent
+    /// would send away none that is used less.
+    fn may_stay(&self, tier: u16, key: ExpertKey) -> bool {
+        let Tier { exclusive, parent, .. } = self.costs.tiers[usize::from(tier)];
+        let Some(parent) = parent.filter(|_| exclusive) else { return true };
+        let cache = &self.tiers[usize::from(tier)].places.cache;
+        let Ok(Some(victim)) = cache.victim_for(key) else { return true };
+        let victim = cache.ranks().get(victim);
+        let next_there = self.tiers[usize::from(parent)].places.cache.next_to_leave(key.layer);
+        victim < cache.ranks().get(key) && next_there.is_some_and(|next| victim <= next)
+    }
+
+    /// What stays in a tier that has it alone leaves the parent.
+    fn leave_parent(&mut self, tier: u16, key: ExpertKey) {
+        let Tier { exclusive, parent, .. } = self.costs.tiers[usize::from(tier)];
+        if let Some(parent) = parent.filter(|_| exclusive)
+            && self.tiers[usize::from(tier)].places.cache.contains(key)
+        {
+            self.tiers[usize::from(parent)].places.leave(key);
         }
     }
 

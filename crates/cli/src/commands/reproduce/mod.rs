@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use comfy_table::presets;
 use indicatif::ProgressBar;
 use motley_reproduce::machines::{ASSUMED, Pairs, Row, rows};
-use motley_reproduce::{Assumed, Document, Figure, Source, machines as compared};
+use motley_reproduce::{Assumed, Document, Figure, Source, machines as compared, tiers};
 use motley_trace::Trace;
 use serde::Serialize;
 use std::fs;
@@ -84,6 +84,7 @@ fn find(source: Source, reproduce: &Reproduce, traces: &[Trace]) -> Result<Found
     }
     let document = match source {
         Source::Machines => compared::document(&rows, traces)?,
+        Source::Tiers => tiers::document(&tiers::rows(ASSUMED)?, traces)?,
         source => source.document()?,
     };
     let written = write(&reproduce.out, &document)?;
@@ -97,6 +98,7 @@ fn sources(wanted: SourceArg) -> Vec<Source> {
         SourceArg::Aecs => vec![Source::Aecs],
         SourceArg::Npumoe => vec![Source::Npumoe],
         SourceArg::Machines => vec![Source::Machines],
+        SourceArg::Tiers => vec![Source::Tiers],
         SourceArg::All => Source::ALL.to_vec(),
     }
 }

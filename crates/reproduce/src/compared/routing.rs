@@ -3,19 +3,28 @@
 use motley_sim::synth::Synth;
 use motley_trace::{Phase, Trace, Visit};
 
-use super::models::Model;
+use super::cut::{as_prompt, uses_before};
+use super::model::Model;
 use crate::error::ReproduceError;
-use crate::stream::{as_prompt, uses_before};
 
-/// Tokens from which the frequency of experts is counted before anything is measured.
-const COUNTED: u32 = 256;
-/// Of them, tokens on which ours chooses its settings; caches go on from there.
+/// Of the counted tokens those on which ours chooses its settings; caches go on from there.
 const WARMED: u64 = 64;
-/// Tokens decoded.
-const DECODED: u32 = 192;
-/// The longest prompt.
-const LONGEST: u32 = 1024;
 const SEED: u64 = 11;
+
+/// How many tokens a stream has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Length {
+    /// From which the frequency of experts is counted before anything is measured.
+    pub counted: u32,
+    pub decoded: u32,
+    /// Of the longest prompt.
+    pub prompt: u32,
+}
+
+impl Length {
+    /// What documents are made from.
+    pub const WHOLE: Self = Self { counted: 256, decoded: 192, prompt: 1024 };
+}
 
 /// A model's routing.
 #[derive(Debug, Clone)]
@@ -35,9 +44,19 @@ pub struct Stream {
 impl Stream {
     /// Synthetic, with the model's statistics.
     pub fn synthetic(model: &Model, skew_factor: f64) -> Result<Self, ReproduceError> {
-        let params = model.synth_params(COUNTED + DECODED + LONGEST, skew_factor);
+        Self::of_length(model, skew_factor, Length::WHOLE)
+    }
+
+    /// The same with as many tokens as asked for.
+    pub fn of_length(
+        model: &Model,
+        skew_factor: f64,
+        length: Length,
+    ) -> Result<Self, ReproduceError> {
+        let Length { counted, decoded, prompt } = length;
+        let params = model.synth_params(counted + decoded + prompt, skew_factor);
         let all = Trace::collect(&mut Synth::new(params, SEED)?)?;
-        let decoded = u64::from(COUNTED)..u64::from(COUNTED + DECODED);
+        let decoded = u64::from(counted)..u64::from(counted + decoded);
         Ok(Self::cut(&all, decoded))
     }
 
@@ -67,5 +86,13 @@ impl Stream {
     /// The first tokens after the decoded ones as one prompt in one pass.
     pub fn prompt(&self, tokens: u32) -> Trace {
         as_prompt(&self.rest, tokens)
+    }
+
+    /// The tokens before anything is measured, and then the prompt.
+    pub fn warm_prompt(&self, tokens: u32) -> Trace {
+        let mut all = self.warm.clone();
+        let visits = self.prompt(tokens).visits.into_iter();
+        all.visits.extend(visits.map(|visit| Visit { pass: self.measured_from, ..visit }));
+        all
     }
 }
