@@ -177,7 +177,7 @@ impl Events {
 
     fn resize(&mut self) {
         self.counts.resizes += 1;
-        let (least, most) = (self.experts().slots_least, self.experts().slots_most);
+        let (least, most) = self.experts().slot_range();
         self.resize_to = Some(self.rng.u32(least..=most));
         // As long as somebody is there to be disturbed, and not forever for those who sleep.
         if let Some(every) = self.resize_every

@@ -25,8 +25,8 @@ pub(crate) struct ExpertMemory {
     pub(crate) changed: bool,
     /// What broke a rule, the first.
     pub(crate) violation: Option<String>,
-    pub(crate) slots_least: u32,
-    pub(crate) slots_most: u32,
+    slots_least: u32,
+    slots_most: u32,
 }
 
 impl ExpertMemory {
@@ -107,6 +107,11 @@ impl ExpertMemory {
                 self.violation.get_or_insert(format!("{held} bytes above a ceiling of {most}"));
             }
         }
+    }
+
+    /// Fewest and most slots.
+    pub(crate) fn slot_range(&self) -> (u32, u32) {
+        (self.slots_least, self.slots_most)
     }
 
     /// Gives everything back; what is still held then has leaked.
