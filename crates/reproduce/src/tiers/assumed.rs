@@ -1,8 +1,15 @@
-//! What is taken for granted, in words: the table of the document. Values are those of `machines`.
+//! What is compared, the goal, and in words what is taken for granted: the table of the document.
+//! Values are those of `machines`.
 
 use super::models::MODELS;
 use crate::document::Assumed;
 use crate::machines::{ASSUMED, GPU_SPARE, RAM_SPARE};
+
+/// The machines, by their names among the ready ones.
+pub const MACHINES: [&str; 4] =
+    ["laptop-8gb-gpu", "desktop-16gb-gpu", "desktop-24gb-gpu-32gb", "desktop-2gpu-24gb-8gb"];
+/// Gain over two memories that is asked for beyond RAM.
+pub const GOAL: f64 = 1.5;
 
 /// One entry for each open point.
 pub fn assumed() -> Vec<Assumed> {

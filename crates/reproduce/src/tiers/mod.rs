@@ -9,7 +9,7 @@
 //! - [`bound`]: what no schedule passes, and what binds.
 //! - [`rows`](mod@rows): all of them on all machines.
 //! - `tables`: the rows as text and picture.
-//! - [`mod@assumed`]: what is taken for granted, in words.
+//! - [`mod@assumed`]: the machines, the goal, and in words what is taken for granted.
 
 use motley_trace::Trace;
 
@@ -28,19 +28,13 @@ pub mod rows;
 pub mod systems;
 mod tables;
 
-pub use assumed::assumed;
+pub use assumed::{GOAL, MACHINES, assumed};
 pub use rows::{Lanes, Row, Speeds, recorded, rows};
 use systems::Pair;
 
 /// Name of the document.
 pub const NAME: &str = "tiers";
 const TEXT: &str = include_str!("text.md");
-
-/// The machines, by their names among the ready ones.
-pub const MACHINES: [&str; 4] =
-    ["laptop-8gb-gpu", "desktop-16gb-gpu", "desktop-24gb-gpu-32gb", "desktop-2gpu-24gb-8gb"];
-/// Gain over two memories that is asked for beyond RAM.
-pub const GOAL: f64 = 1.5;
 
 /// The goals beside what the rows say.
 pub fn figures(open: Assumptions) -> Result<Vec<Figure>, ReproduceError> {

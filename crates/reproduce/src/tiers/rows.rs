@@ -6,7 +6,7 @@ use motley_sched::{Named, SchedulerLimits};
 use motley_trace::Trace;
 use serde::Serialize;
 
-use super::MACHINES;
+use super::assumed::MACHINES;
 use super::bound::{Binds, Bound, TokenWork, least_loads};
 use super::models::MODELS;
 use super::rooms::DenseFirst;

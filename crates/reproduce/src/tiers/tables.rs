@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use motley_sched::Named;
 use motley_sched::prefetch::PrefetchChoice;
 
-use super::GOAL;
+use super::assumed::GOAL;
 use super::rows::{Row, Speeds};
 use crate::bars::Bars;
 use crate::machines::rate;
@@ -135,7 +135,8 @@ pub(super) fn decode_bars(rows: &[Row]) -> Bars<'static> {
     let group = |row: &Row| {
         let Speeds { today, split, tiers, .. } = row.decode;
         let all = [split / today, 1.0, tiers / today];
-        let machine = row.machine.trim_start_matches("desktop-").replace("-gpu", "");
+        let sizes = row.machine.split('-').filter_map(|part| part.strip_suffix("gb"));
+        let machine = sizes.collect::<Vec<_>>().join("+");
         let bits = if row.model.ends_with("Q2_K") { "2b" } else { "4b" };
         let model = row.model.split('-').next().unwrap_or_default();
         (format!("{model} {bits}, {machine}"), all.to_vec())
