@@ -42,7 +42,8 @@ pub fn run(seed: u64, trace: bool) -> Outcome {
 struct World {
     plan: Plan,
     events: Rc<RefCell<Events>>,
-    worker: Supervised<FakeModel>,
+    /// Until everything it holds is given back.
+    worker: Option<Supervised<FakeModel>>,
     door: Door,
     cells: Rc<Cell<u32>>,
 }
@@ -66,7 +67,7 @@ impl World {
         let clock = Arc::clone(&events.borrow().clock);
         let (door, worker) = open(model, &plan.options, sharing, clock);
         events.borrow_mut().clients.door = Some(door.clone());
-        Self { plan, events, worker, door, cells }
+        Self { plan, events, worker: Some(worker), door, cells }
     }
 
     fn run(mut self) -> Outcome {
@@ -99,7 +100,8 @@ impl World {
         let mut empty = 0;
         for _ in 0..TURNS_MAX {
             let steps = self.events.borrow().counts.steps;
-            let turn = self.worker.turn();
+            let Some(worker) = &mut self.worker else { return };
+            let turn = worker.turn();
             let mut events = self.events.borrow_mut();
             empty = if events.counts.steps > steps || turn != Turn::Worked { 0 } else { empty + 1 };
             if empty > EMPTY_TURNS_MAX {
@@ -159,6 +161,10 @@ impl World {
         if held != (0, 0) {
             events.broken(|| format!("admission holds {held:?} for nobody"));
         }
+        drop(events);
+        // A copy on a guess may be under way for ever: nobody asks for its end any more.
+        self.worker = None;
+        let mut events = self.events.borrow_mut();
         events.experts().drain();
         let closed = events.experts().close();
         if let Err(leak) = closed {

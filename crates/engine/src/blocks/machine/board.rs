@@ -74,6 +74,8 @@ pub(super) struct Board<B, R> {
     pub(super) spans: Option<Spans>,
     pub(super) figures: MachineFigures,
     reads: Reads,
+    /// Slots asked for, while more are in use.
+    cache_slots: Option<u32>,
     block_ended: Nanos,
 }
 
@@ -105,6 +107,7 @@ impl<B, R> Board<B, R> {
             spans,
             figures: MachineFigures::default(),
             reads: Reads::default(),
+            cache_slots: None,
             block_ended: Nanos::ZERO,
         }
     }
@@ -173,6 +176,7 @@ impl<B, R> Board<B, R> {
     pub(super) fn begin_block(&mut self, routed: &Routed<'_>, now: Nanos) {
         self.given_up = false;
         self.rows.clear();
+        self.resize();
         let loads = (0..routed.experts.len()).map(|index| u64::from(routed.load(index)));
         self.figures.routed_pairs += loads.sum::<u64>();
         let dense = Stretch { begun: self.block_ended, ended: now };
@@ -262,13 +266,24 @@ impl<B, R> Board<B, R> {
         }
     }
 
-    /// Uses `slots` of the memory that is filled from disk for experts that stay (M3).
+    /// Uses `slots` of the memory that is filled from disk for experts that stay (M3). What is held
+    /// leaves when a later block begins.
     pub(super) fn set_cache_slots(&mut self, slots: u32) {
+        self.cache_slots = Some(slots);
+        self.resize();
+    }
+
+    fn resize(&mut self) {
+        let Some(slots) = self.cache_slots else { return };
         let gone = self.scheduler.set_cache_slots(0, slots);
+        let usable = self.scheduler.cache(0).usable();
+        if usable <= slots {
+            self.cache_slots = None;
+        }
         let staging = u32::from(self.scheduler.limits(0).staging_slots);
         if let Some(disk) = &mut self.disk {
             gone.into_iter().for_each(|(key, _)| disk.release(key));
-            disk.set_usable(slots + staging);
+            disk.set_usable(usable + staging);
         }
     }
 
