@@ -16,6 +16,8 @@ use motley_sched::{
     Costs, Homes, Layout, Phase, Routing, Scheduler, SchedulerLimits, SchedulerParts, Strategy,
     TierParts,
 };
+use motley_sim::drive::drive as simulate;
+use motley_sim::world::{DenseCost, World};
 use motley_trace::record::FORMAT_VERSION;
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
@@ -248,6 +250,49 @@ fn several_memories_compute_every_pair_once() {
                 assert_eq!(failed, (0, 0), "{what}");
             }
         }
+    }
+}
+
+/// Machines of two, three, four and six memories: tokens decoded in the time the simulator says,
+/// within a tenth. The drive nearest to it counts, as a busy machine only adds.
+#[test]
+fn the_executor_takes_the_time_the_simulator_says() {
+    let dense = ComputeCost { launch_us: 200.0, per_token_us: 1.0, floor_us: 0.0 };
+    let pass = Nanos::from_us(300.0);
+    for (from_disk, devices) in [(true, 0), (false, 1), (true, 1), (false, 2), (true, 2), (true, 4)]
+    {
+        let costs = costs_of(from_disk, devices);
+        let shares = vec![0.3; costs.tiers.len()];
+        let made = trace(0, 12, 5);
+        let scheduler = || scheduler_of(&costs, PrefetchChoice::None, &shares);
+        let unrouted = DenseCost {
+            layer_us: dense.launch_us,
+            layer_per_token_us: dense.per_token_us,
+            pass_us: pass.as_us(),
+        };
+        let mut world = World::new(costs.clone(), unrouted);
+        let simulated = simulate(&mut made.source(), &mut scheduler(), &mut world, None);
+        let simulated = simulated.expect("a drive to the end").wall.as_us();
+        let ratio = || {
+            let artificial = Artificial {
+                scheduler: scheduler(),
+                costs: costs.clone(),
+                dense,
+                pass,
+                residents: &vec![Vec::new(); devices],
+                scale: 4.0,
+                fails_every: 0,
+            };
+            let driven = artificial.drive(&made, &mut |_| Vec::new()).expect("a drive to the end");
+            driven.decode.as_us() / simulated
+        };
+        let nearest = (0..DRIVES).map(|_| ratio()).find(|ratio| (0.9..1.1).contains(ratio));
+        let memories = 1 + costs.tiers.len();
+        assert!(nearest.is_some(), "{memories} memories, disk {from_disk}");
+        eprintln!(
+            "{memories} memories, disk {from_disk}: {:.3} of the simulator",
+            nearest.unwrap()
+        );
     }
 }
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 
-/// What goes to one or more devices, all together: layers divide as their memory does.
+/// What goes to one or more devices, all together: dense layers and experts divide as their memory
+/// does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceUse {

@@ -46,10 +46,12 @@ impl Rules {
 
     /// The defaults beyond RAM with devices behind it: timelines over all units and links. What the
     /// CPU computed is brought to a device while its link is idle, where the policy ranks it
-    /// above what is there: that is how devices come to hold what is used most.
+    /// above what is there: that is how devices come to hold what is used most. Nothing is guessed:
+    /// the disk is the busiest lane, and wrong guesses cost it more than right ones save
+    /// (docs/reproduction/tiers.md).
     pub fn beyond_ram_with_devices() -> Self {
         let (prefill, decode) = (StrategyChoice::Timelines, StrategyChoice::Timelines);
-        let prefetch = PrefetchChoice::NextLayerRefill;
-        Self { prefill, decode, policy: PolicyChoice::default(), prefetch }
+        let (policy, prefetch) = (PolicyChoice::default(), PrefetchChoice::Refill);
+        Self { prefill, decode, policy, prefetch }
     }
 }

@@ -172,7 +172,12 @@ impl Device for SleepingUnit {
 
     fn compute(&mut self, (): &(), experts: &[DeviceOrder]) -> Result<(Tally, Flow), UnitFailed> {
         let begun = self.clock.now();
-        let time = |order: &DeviceOrder| self.costs.tier_time(self.tier, order.tokens, order.share);
+        let unit = Unit::Tier(self.tier);
+        let time = |order: &DeviceOrder| {
+            let entry = order.enters.map(|tokens| self.costs.entry_time(unit, tokens));
+            let time = self.costs.unit_time(unit, order.tokens, order.share);
+            entry.unwrap_or_default() + time
+        };
         let all: Nanos = experts.iter().map(time).sum();
         self.clock.sleep_until(begun + all);
         let mut rows = Tally::new();

@@ -148,12 +148,13 @@ impl<B, R> Board<B, R> {
                     let bytes = self.disk.as_ref().and_then(|disk| disk.bytes(key));
                     self.cpu.push(CpuOrder { key, share, tokens, enters, bytes });
                 }
-                Action::Compute { key, share, unit, place, tokens, .. } => {
+                Action::Compute { key, share, unit, place, tokens, enters } => {
                     let Unit::Tier(tier) = unit else { continue };
                     let Some(device) = self.device_of(tier) else { continue };
                     let place = place.expect("a device computes from a place");
                     let buffer = self.devices[device].buffers.use_at(place, key);
-                    self.devices[device].orders.push(DeviceOrder { key, share, buffer, tokens });
+                    let order = DeviceOrder { key, share, buffer, tokens, enters };
+                    self.devices[device].orders.push(order);
                 }
                 Action::Exchange { tier, staging, slot, .. } => {
                     if let Some(device) = self.device_of(tier) {

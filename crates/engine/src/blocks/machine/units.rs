@@ -16,6 +16,8 @@ pub struct DeviceOrder {
     pub buffer: u32,
     /// Tokens routed to it.
     pub tokens: u32,
+    /// Tokens of the pass when this is the device's first expert of the layer.
+    pub enters: Option<u32>,
 }
 
 /// One expert for the CPU.
