@@ -123,9 +123,19 @@ def several():
 
 
 def penalties():
-    plain = chat(max_tokens=200, extra_body={"ignore_eos": True})
-    never = chat(max_tokens=200, frequency_penalty=2, presence_penalty=2, extra_body={"ignore_eos": True})
-    assert plain.choices[0].message.content != never.choices[0].message.content
+    # Two words to choose from, forty times: without a penalty the model of random weights may say
+    # one of them for ever, or not repeat a word of its own for long.
+    picks = {"type": "array", "items": {"enum": ["yes", "no"]}, "minItems": 40, "maxItems": 40}
+    schema = {"type": "object", "properties": {"picks": picks}, "required": ["picks"], "additionalProperties": False}
+    form = {"type": "json_schema", "json_schema": {"name": "picks", "schema": schema, "strict": True}}
+
+    def said(**options):
+        answer = chat(max_tokens=600, response_format=form, **options)
+        return json.loads(answer.choices[0].message.content)["picks"]
+
+    plain, never = said(), said(frequency_penalty=2, presence_penalty=2)
+    assert plain != never, plain
+    assert abs(never.count("yes") - never.count("no")) <= abs(plain.count("yes") - plain.count("no")), (plain, never)
 
 
 def schema_once(seed):
