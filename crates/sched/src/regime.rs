@@ -116,27 +116,24 @@ pub fn costs_of_tiers(
     let first = of(DeviceKind::Gpu)?;
     let first_rows = Rows::over(transfer(link(machine, cpu, first)?), shape);
     let to_cpu = first_rows.times(used.dense_on_gpu);
-    let mut tiers = Vec::new();
-    if used.from_disk {
-        let disk = transfer(link(machine, of(DeviceKind::Disk)?, cpu)?);
-        tiers.push(to_cpu.entry_of(Tier::beside_home(compute(cpu), disk)));
-    }
-    let parent = used.from_disk.then_some(0);
-    for (number, gpu) in gpus(machine).enumerate() {
+    let tier = |(number, gpu): (usize, &Device)| {
         let pcie = transfer(link(machine, cpu, gpu)?);
         let rows = match number {
             0 => first_rows.times(1.0 - used.dense_on_gpu),
             _ => to_cpu.and(Rows::over(pcie, shape)),
         };
-        let beside = Tier::beside_home(compute(gpu), pcie);
-        tiers.push(rows.entry_of(Tier { parent, exclusive: used.from_disk, ..beside }));
-    }
+        Ok(rows.entry_of(Tier::beside_home(compute(gpu), pcie)))
+    };
     let home = Homes {
         entry_per_token_us: to_cpu.per_token_us,
         ..homes(1, compute(cpu), to_cpu.fixed_us)
     };
-    let home = (!used.from_disk).then_some(home);
-    Ok(Costs { home, tiers, expert_bytes: shape.bytes })
+    let tiers = gpus(machine).enumerate().map(tier).collect::<Result<_, RegimeError>>()?;
+    let in_ram = Costs { home: Some(home), tiers, expert_bytes: shape.bytes };
+    if !used.from_disk {
+        return Ok(in_ram);
+    }
+    Ok(in_ram.behind_disk(transfer(link(machine, of(DeviceKind::Disk)?, cpu)?)))
 }
 
 /// The GPUs with memory of their own, each as often as it is there.

@@ -146,18 +146,22 @@ impl Costs {
     }
 
     /// The same machine when the model is beyond its RAM: experts come from a disk, RAM with the CPU
-    /// becomes the first tier, and the others, behind it, have their experts alone: RAM is too
-    /// small to keep a copy.
+    /// and what it pays for rows becomes the first tier, and the others, behind it, have their
+    /// experts alone: RAM is too small to keep a copy.
     #[must_use]
     pub fn behind_disk(self, disk: TransferCost) -> Self {
-        let cpu = self.home.map_or_else(|| self.tiers[0].unit, |home| home.unit);
+        let ram = match self.home {
+            Some(Homes { unit, entry_us, entry_per_token_us, .. }) => {
+                Tier { entry_us, entry_per_token_us, ..Tier::beside_home(unit, disk) }
+            }
+            None => Tier::beside_home(self.tiers[0].unit, disk),
+        };
         let behind = |tier: &Tier| Tier {
             parent: Some(tier.parent.map_or(0, |parent| parent + 1)),
             exclusive: true,
             ..*tier
         };
-        let others = self.tiers.iter().map(behind);
-        let tiers = std::iter::once(Tier::beside_home(cpu, disk)).chain(others).collect();
+        let tiers = std::iter::once(ram).chain(self.tiers.iter().map(behind)).collect();
         Self { home: None, tiers, expert_bytes: self.expert_bytes }
     }
 

@@ -1,9 +1,9 @@
 //! What computes the blocks of a session: the machine's executor where experts are on disk or on
 //! devices, a helper, or the CPU alone, whole blocks at a time. Watches and counts; chooses nothing.
 
-use crate::blocks::figures::{BlockTimes, SharedFigures, StreamFigures, added};
+use crate::blocks::figures::{BlockTimes, SharedFigures, added};
 use crate::blocks::helper::BlockHelper;
-use crate::blocks::machine::session::MachineBlocks;
+use crate::blocks::machine::session::{BlocksDone, MachineBlocks};
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
 use crate::blocks::step::CurrentStep;
 use crate::blocks::way::way_of;
@@ -27,9 +27,9 @@ pub(crate) struct Drive {
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: RoutedBlock,
     figures: Arc<SharedFigures>,
-    /// Figures when the last block ended: the disk goes on between blocks, and what it does
+    /// What was done when the last block ended: the disk goes on between blocks, and what it does
     /// there belongs to the next.
-    counted: StreamFigures,
+    counted: BlocksDone,
     step: Arc<CurrentStep>,
     /// How the CPU computes experts.
     kernels: ExpertKernels,
@@ -43,7 +43,7 @@ impl Drive {
     ) -> Self {
         let step = Arc::default();
         let (routed, kernels) = (RoutedBlock::default(), ExpertKernels::exact());
-        let counted = StreamFigures::default();
+        let counted = BlocksDone::default();
         Self { machine, counted, helper: None, watcher, routed, figures, step, kernels }
     }
 
@@ -90,30 +90,31 @@ impl BlockExecutor for Drive {
             watcher.on_routed(&self.routed);
         }
         let Some(machine) = &mut self.machine else { return self.run_in_memory(block, cpu) };
-        let (begun, before) = (now(), machine.times());
+        let begun = now();
         let outcome = machine.run(self.step.phase(), block, cpu, &self.kernels);
-        let failed = |reason| BlockError { layer: block.layer(), reason };
         if matches!(outcome, Ok(None)) {
             return self.run_in_memory(block, cpu);
         }
-        let times = machine.times();
-        let times = BlockTimes {
-            block: begun.elapsed(),
-            compute: times.compute - before.compute,
-            stall: times.stall - before.stall,
-        };
+        let took = begun.elapsed();
+        let after = machine.done();
+        let before = std::mem::replace(&mut self.counted, after);
+        if after.changed {
+            self.figures.note_model_changed();
+        }
         let expert_tokens = block.output_rows() as u64;
-        let (added, stream) = match machine.stream_figures() {
-            None => (in_memory(times.block, expert_tokens), None),
-            Some((after, changed)) => {
-                if changed {
-                    self.figures.note_model_changed();
-                }
-                let before = std::mem::replace(&mut self.counted, after);
-                (added(times, &before, &after, expert_tokens), Some(after))
+        let added = match &after.stream {
+            None => in_memory(took, expert_tokens),
+            Some(stream) => {
+                let times = BlockTimes {
+                    block: took,
+                    compute: after.compute - before.compute,
+                    stall: after.stall - before.stall,
+                };
+                added(times, &before.stream.unwrap_or_default(), stream, expert_tokens)
             }
         };
-        self.figures.add(self.step.phase(), &added.plus(&work_of(cpu)), stream);
+        self.figures.add(self.step.phase(), &added.plus(&work_of(cpu)), after.stream);
+        let failed = |reason| BlockError { layer: block.layer(), reason };
         outcome.map(|outcome| outcome.unwrap_or(ComputeOutcome::Done)).map_err(failed)
     }
 }

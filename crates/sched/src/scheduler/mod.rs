@@ -361,20 +361,25 @@ impl Scheduler {
 
     /// Whether what waits in `own` comes through `tier`.
     fn passes(&self, key: ExpertKey, tier: u16, own: u16) -> bool {
-        let mut on_the_way = std::iter::successors(Some(own), |&at| self.costs.parent(at));
-        key.layer == self.layer.number() && on_the_way.any(|at| at == tier)
+        let on_the_way = self.costs.tiers_above(own) | 1 << own;
+        key.layer == self.layer.number() && on_the_way >> tier & 1 == 1
     }
 
     /// A copy from `parent` to `tier` has ended: its source is free, and leaves where one copy is
     /// enough.
     fn after_copy(&mut self, tier: u16, parent: u16, key: ExpertKey, here: bool) {
-        let stays = here && self.tiers[usize::from(tier)].places.cache.contains(key);
-        let leaves = stays && self.costs.tiers[usize::from(tier)].exclusive;
-        let source = &mut self.tiers[usize::from(parent)].places;
-        source.after_use(key, !leaves && self.strategy.keeps_loaded());
-        if leaves {
-            source.leave(key);
+        let leaves = here && self.has_alone(tier, key);
+        let keeps = !leaves && self.strategy.keeps_loaded();
+        self.tiers[usize::from(parent)].places.after_use(key, keeps);
+        if here {
+            self.leave_parent(tier, key);
         }
+    }
+
+    /// Whether `key` stays in a tier whose experts are not in its parent too.
+    fn has_alone(&self, tier: u16, key: ExpertKey) -> bool {
+        let tier = usize::from(tier);
+        self.costs.tiers[tier].exclusive && self.tiers[tier].places.cache.contains(key)
     }
 
     /// Whether `key` may take the place of another in `tier`. One that is nowhere else is lost to
@@ -392,9 +397,8 @@ impl Scheduler {
 
     /// What stays in a tier that has it alone leaves the parent.
     fn leave_parent(&mut self, tier: u16, key: ExpertKey) {
-        let Tier { exclusive, parent, .. } = self.costs.tiers[usize::from(tier)];
-        if let Some(parent) = parent.filter(|_| exclusive)
-            && self.tiers[usize::from(tier)].places.cache.contains(key)
+        if let Some(parent) = self.costs.parent(tier)
+            && self.has_alone(tier, key)
         {
             self.tiers[usize::from(parent)].places.leave(key);
         }

@@ -36,7 +36,9 @@ impl Strategy for PartsStrategy {
 
     fn plan(&mut self, work: &LayerWork<'_>, plan: &mut LayerPlan) {
         self.timelines.plan(work, plan);
-        if work.phase == Phase::Prefill || work.costs.lanes() != 1 {
+        // Parts are of one tier and its home unit.
+        let one_of_each = work.costs.lanes() == 1 && work.costs.tiers.len() == 1;
+        if work.phase == Phase::Prefill || !one_of_each {
             return;
         }
         let mut at_home = std::mem::take(&mut self.at_home);
@@ -195,6 +197,23 @@ mod tests {
         assert_eq!((&found.tiers[0].load[..], &found.home[..]), (&[1][..], &[0, 1][..]));
         let (_, share) = found.split.expect("a part");
         assert!((share.fraction() - 0.5).abs() < 0.01, "{share:?}");
+    }
+
+    /// Several GPUs beside the CPU: what one of them has is computed there.
+    #[test]
+    fn machines_of_several_tiers_are_planned_as_by_timelines() {
+        let costs = costs().over_devices(2);
+        let nowhere = Whereabouts::default();
+        let item = |(expert, at)| WorkItem { expert, tokens: 1, at };
+        let items = [(0, nowhere.and_in(1)), (1, nowhere.and_in(0)), (2, nowhere)].map(item);
+        let (layer, phase, tokens) = (0, Phase::Decode, 1);
+        let work =
+            LayerWork { layer, phase, tokens, items: &items, costs: &costs, links_free_in: &[] };
+        let (mut found, mut by_timelines) = (LayerPlan::of(2), LayerPlan::of(2));
+        PartsStrategy::default().plan(&work, &mut found);
+        Timelines::default().plan(&work, &mut by_timelines);
+        assert_eq!(found, by_timelines);
+        assert_eq!(found.tiers[1].compute, [0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::buffers::Buffers;
 use super::figures::{MachineError, MachineFigures};
 use super::reads::Reads;
-use super::units::{CopyOrder, CpuOrder, DeviceOrder, Disk, UnitFailed};
+use super::units::{CopyOrder, CpuOrder, DeviceOrder, Disk, Flow, UnitFailed};
 use crate::blocks::resident::ResidentExperts;
 use motley_cost::Nanos;
 use motley_sched::cache::Routed;
@@ -244,6 +244,16 @@ impl<B, R> Board<B, R> {
         }
     }
 
+    /// How a computation came out.
+    pub(super) fn on_outcome(&mut self, unit: &'static str, outcome: Result<Flow, UnitFailed>) {
+        match outcome {
+            Ok(flow) => self.given_up |= flow == Flow::Cancelled,
+            Err(reason) => {
+                self.failed.get_or_insert(MachineError::Unit { unit, reason });
+            }
+        }
+    }
+
     /// A copy to a device has ended.
     pub(super) fn on_copied(
         &mut self,
@@ -286,6 +296,17 @@ impl<B, R> Board<B, R> {
             gone.into_iter().for_each(|(key, _)| disk.release(key));
             disk.set_usable(usable + staging);
         }
+    }
+
+    /// Sums since the beginning.
+    pub(super) fn sums(&self) -> MachineFigures {
+        let unused = self.devices.iter().map(|device| device.buffers.unused());
+        let (demanded_unused, guessed_unused) = unused
+            .fold((0, 0), |(demanded, guessed), unused| {
+                (demanded + unused.demanded, guessed + unused.guessed)
+            });
+        let counts = self.scheduler.counts();
+        MachineFigures { counts, demanded_unused, guessed_unused, ..self.figures }
     }
 
     /// Whether anything is under way that will report.

@@ -167,31 +167,18 @@ impl<D: Device> Executor<D> {
         self.shared.lock().set_cache_slots(slots);
     }
 
-    /// Slots of the first tier in use now, and at most.
-    pub fn cache_slots(&self) -> (u32, u32) {
-        let board = self.shared.lock();
-        let cache = board.scheduler.cache(0);
-        (cache.usable(), cache.capacity().total())
-    }
-
-    /// What the disk has done; nothing without one.
-    pub fn disk_done(&self) -> DiskDone {
-        self.shared.lock().disk.as_ref().map(|disk| disk.done()).unwrap_or_default()
-    }
-
     /// Sums since the beginning.
     pub fn figures(&self) -> MachineFigures {
+        self.shared.lock().sums()
+    }
+
+    /// The same with what the disk has done and the slots of the memory it fills, in use now and
+    /// at most.
+    pub fn report(&self) -> (MachineFigures, DiskDone, [u32; 2]) {
         let board = self.shared.lock();
-        let unused = board.devices.iter().map(|device| device.buffers.unused());
-        let (demanded, guessed) = unused.fold((0, 0), |(demanded, guessed), unused| {
-            (demanded + unused.demanded, guessed + unused.guessed)
-        });
-        MachineFigures {
-            counts: board.scheduler.counts(),
-            demanded_unused: demanded,
-            guessed_unused: guessed,
-            ..board.figures
-        }
+        let disk = board.disk.as_ref().map(|disk| disk.done()).unwrap_or_default();
+        let cache = board.scheduler.cache(0);
+        (board.sums(), disk, [cache.usable(), cache.capacity().total()])
     }
 
     /// What ran when, so far, if it is recorded; later calls begin anew.
@@ -282,11 +269,7 @@ impl<B, R> Shared<B, R> {
         let mut board = self.lock();
         board.on_cpu(&computed, self.since(begun));
         board.poll_disk(self.clock.now());
-        let flow = outcome.unwrap_or_else(|reason| {
-            board.failed.get_or_insert(MachineError::Unit { unit: "the CPU", reason });
-            Flow::Cancelled
-        });
-        board.given_up |= flow == Flow::Cancelled;
+        board.on_outcome("the CPU", outcome);
         self.carry_out(&mut board);
         board
     }
@@ -322,15 +305,11 @@ impl<B, R> Shared<B, R> {
             board = self.lock();
             board.devices[number].runs = false;
             board.on_device(number, &orders, self.since(begun));
-            match outcome {
-                Ok((rows, flow)) => {
-                    board.rows.push(rows);
-                    board.given_up |= flow == Flow::Cancelled;
-                }
-                Err(reason) => {
-                    board.failed.get_or_insert(MachineError::Unit { unit: "the device", reason });
-                }
-            }
+            let outcome = outcome.map(|(rows, flow)| {
+                board.rows.push(rows);
+                flow
+            });
+            board.on_outcome("the device", outcome);
             self.carry_out(&mut board);
             self.for_driver.notify_one();
         }

@@ -10,7 +10,7 @@ use super::handle::MachineHandle;
 use super::options::DeviceOptions;
 use super::units::{Disk, Flow};
 use crate::blocks::clock::Clock;
-use crate::blocks::figures::{BlockTimes, StreamFigures};
+use crate::blocks::figures::StreamFigures;
 use crate::blocks::gates::Gates;
 use crate::blocks::loads::Loads;
 use crate::blocks::options::StreamingOptions;
@@ -77,6 +77,19 @@ struct Started {
     units: Vec<GpuUnit>,
     /// Layers and numbers of rows for which the answer was yes: it stays, and every token asks.
     taken: HashSet<(u32, usize)>,
+}
+
+/// What the blocks of a session came to so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BlocksDone {
+    /// Time the CPU computed.
+    pub(crate) compute: Duration,
+    /// Time it had nothing to compute and waited.
+    pub(crate) stall: Duration,
+    /// What reading experts came to, where they are read from disk.
+    pub(crate) stream: Option<StreamFigures>,
+    /// Whether a file was seen to have changed.
+    pub(crate) changed: bool,
 }
 
 impl MachineBlocks {
@@ -180,31 +193,25 @@ impl MachineBlocks {
         }))
     }
 
-    /// What reading experts came to, and whether a file was seen to have changed.
-    pub(crate) fn stream_figures(&self) -> Option<(StreamFigures, bool)> {
-        let (stream, started) = (self.stream.as_ref()?, self.started.as_ref()?);
-        let done = started.executor.disk_done();
-        let (slots, slots_most) = started.executor.cache_slots();
-        let figures = StreamFigures {
-            counts: started.executor.figures().counts,
-            disk: done.counters,
+    /// What was done since the beginning; nothing before the first block.
+    pub(crate) fn done(&self) -> BlocksDone {
+        let Some(started) = &self.started else { return BlocksDone::default() };
+        let (figures, disk, [slots, slots_most]) = started.executor.report();
+        let stream = self.stream.as_ref().map(|stream| StreamFigures {
+            counts: figures.counts,
+            disk: disk.counters,
             predicted: self.predictor.as_ref().map(Predictor::accuracy),
             slots,
             slots_least: stream.slots_least,
             slots_most,
-            arena_bytes: done.arena_bytes,
-        };
-        Some((figures, done.changed))
-    }
-
-    /// What the CPU computed and waited so far.
-    pub(crate) fn times(&self) -> BlockTimes {
-        let figures = self.started.as_ref().map(|started| started.executor.figures());
-        figures.map_or_else(BlockTimes::default, |figures| BlockTimes {
+            arena_bytes: disk.arena_bytes,
+        });
+        BlocksDone {
             compute: Duration::from_nanos(figures.cpu_busy.0),
             stall: Duration::from_nanos(figures.stalled.0),
-            ..BlockTimes::default()
-        })
+            stream,
+            changed: disk.changed,
+        }
     }
 
     /// The block as devices need it, none where there are none. `None` when they do not take it

@@ -104,7 +104,7 @@ impl Stepped {
             (Lane::Device(device), Work::Device(orders)) => {
                 self.board.devices[device].runs = false;
                 self.board.on_device(device, &orders, ran);
-                self.computed("the device", outcome);
+                self.board.on_outcome("the device", outcome);
             }
             (Lane::Link(device), Work::Copy(order)) => {
                 self.board.devices[device].link_runs = false;
@@ -116,20 +116,11 @@ impl Stepped {
                 let computed: Vec<(ExpertKey, u32)> =
                     orders.into_iter().map(|order| (order.key, order.tokens)).collect();
                 self.board.on_cpu(&computed, ran);
-                self.computed("the CPU", outcome);
+                self.board.on_outcome("the CPU", outcome);
             }
             _ => {}
         }
         self.board.carry_out(now);
-    }
-
-    fn computed(&mut self, unit: &'static str, outcome: Result<Flow, UnitFailed>) {
-        match outcome {
-            Ok(flow) => self.board.given_up |= flow == Flow::Cancelled,
-            Err(reason) => {
-                self.board.failed.get_or_insert(MachineError::Unit { unit, reason });
-            }
-        }
     }
 
     /// Takes up reads that have ended.
