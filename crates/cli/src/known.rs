@@ -12,6 +12,8 @@ use motley_calibrate::library;
 use motley_calibrate::measure::quick::{QUICK_BUDGET, QuickOptions, quick};
 use motley_calibrate::tuning::{Subject, Threads, newest};
 use motley_cost::calibration::CalibrationFile;
+#[cfg(feature = "npu")]
+use motley_cost::{ComputeCost, calibration::WeightLayout};
 use motley_engine::threads::cores::machine_cores;
 use motley_engine::weights::offered_layouts;
 use motley_engine::{
@@ -23,6 +25,8 @@ use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::{
     Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, OfferedLayouts, decide,
 };
+#[cfg(feature = "npu")]
+use motley_plan::{Calibration, ExpertCosts, PathRate};
 use motley_profile::Profile;
 use std::fs::File;
 use std::io::BufReader;
@@ -162,6 +166,19 @@ impl Known {
         let decision = decide(&facts, asked)?;
         tracing::debug!("decided: {}", serde_json::to_string(&decision)?);
         Ok(decision)
+    }
+
+    /// One expert on the CPU with so many threads, and reading one from disk, in microseconds;
+    /// `None` where nobody measured.
+    #[cfg(feature = "npu")]
+    pub(crate) fn expert_on_cpu(&self, threads: u32) -> Option<(ComputeCost, f64)> {
+        let (table, demand) = (self.measured.as_ref()?, &self.needs.demand);
+        let width = demand.expert_matrix_weights();
+        let plain = |_: &str| WeightLayout::Plain;
+        let calibration = Calibration::measured(table, &plain, threads, width).ok()?;
+        let read = calibration.disk.as_ref().map(PathRate::cost);
+        let read_us = read.map_or(0.0, |read| read.us(self.needs.expert_bytes));
+        Some((ExpertCosts::of(&calibration, demand).cpu, read_us))
     }
 
     /// A decision that was written down, if it is for this model.

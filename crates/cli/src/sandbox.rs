@@ -20,18 +20,19 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// Before the model is loaded and any thread started that stays, and after the last child
-    /// process: from here on only the model, `written` and what describes the machine can be
-    /// opened.
+    /// process: from here on only the model, `written`, the folder of a `library` that loads more
+    /// and what describes the machine can be opened.
     pub(crate) fn restrict_files(
         wish: SandboxArg,
         model: &ModelFiles,
         decision: &Decision,
-        written: &[PathBuf],
+        (written, library): (&[PathBuf], Option<PathBuf>),
     ) -> Result<Self> {
         let allowed = Allowed {
             model_files: model.paths.clone(),
             own_paths: written.iter().filter_map(|path| place_of(path)).collect(),
-            devices: !decision.devices.is_empty(),
+            devices: !decision.devices.is_empty() || library.is_some(),
+            libraries: library,
             outgoing_ports: Vec::new(),
         };
         let files = match wish {

@@ -1,4 +1,4 @@
-//! A static-graph device as typed: `eval`, `bench` and `reproduce` with it. Needs
+//! A static-graph device as typed: `run`, `serve`, `eval`, `bench` and `reproduce` with it. Needs
 //! `ORT_DYLIB_PATH`.
 
 #![cfg(feature = "npu")]
@@ -7,9 +7,10 @@ mod support;
 
 use motley_model::gguf::GgmlType;
 use motley_testkit::synth::{Arch, Preset, Request};
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use std::path::PathBuf;
 use std::process::Command;
+use support::server::Server;
 
 /// Largest difference of any logit between the device and the CPU.
 const MAX_LOGIT_DIFFERENCE: f64 = 1e-2;
@@ -33,6 +34,8 @@ fn files() -> Option<Files> {
 
 fn json(args: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+    // Without costs every expert goes to the device.
+    command.env("MOTLEY_CONFIG", concat!(env!("CARGO_TARGET_TMPDIR"), "/uncalibrated"));
     let output = command.args(args).args(["--threads", "1", "--json"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
@@ -102,4 +105,58 @@ fn every_step_of_the_ladder_launches_less() {
     let padding: Vec<f64> = rungs.iter().map(|rung| number(&rung["padding_rate"])).collect();
     assert!(padding[1] > padding[2], "tiers pad less: {padding:?}");
     assert!(rungs.iter().all(|rung| number(&rung["joules"]) > 0.0), "{rungs:?}");
+}
+
+/// Long enough for a chunk.
+fn prompt() -> String {
+    (0..400).map(|n| format!("{} ", n * n % 97)).collect()
+}
+
+#[test]
+fn run_says_the_same_with_experts_in_memory_and_on_disk() {
+    let Some(model) = files().and_then(|_| floats()) else { return };
+    let (model, prompt) = (model.to_str().unwrap(), prompt());
+    let common = ["run", model, "-p", &prompt, "-n", "16", "--chunk", "256", "--exact"];
+    let alone = json(&common);
+    assert!(alone["npu"].is_null(), "{alone}");
+    let ways: [&[&str]; 3] = [
+        &["--npu", "spill"],
+        &["--npu", "spill", "--memory", "500M", "--npu-memory", "60M"],
+        &["--npu", "spill", "--devices", "stand-in=8M"],
+    ];
+    for way in ways {
+        let beside = json(&[&common[..], way].concat());
+        assert_eq!(beside["tokens"], alone["tokens"], "{way:?}");
+        assert!(number(&beside["npu"]["device_share"]) > 0.1, "{way:?}: {}", beside["npu"]);
+        assert_eq!(number(&beside["npu"]["drop_rate"]), 0.0);
+    }
+}
+
+#[test]
+fn serve_says_the_same() {
+    let Some(model) = files().and_then(|_| floats()) else { return };
+    let request = value!({ "model": "m", "prompt": prompt(), "max_tokens": 8, "temperature": 0 });
+    let said = |args: &[&str]| {
+        let server = Server::start(&model, &[&["--chunk", "256", "--exact", "--streams", "1"], args].concat());
+        let (status, answer) = server.post("/v1/completions", &request);
+        assert_eq!(status, 200, "{answer}");
+        answer["choices"][0]["text"].clone()
+    };
+    assert_eq!(said(&["--npu", "spill"]), said(&[]));
+}
+
+#[test]
+fn what_graphs_cannot_have_is_refused() {
+    let Some(model) = files().and_then(|_| floats()) else { return };
+    let refused = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+        let output = command.args(["run", model.to_str().unwrap(), "-p", "a"]).args(args).output();
+        let output = output.expect("it runs");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = refused(&["--npu", "spill", "--memory", "300M", "--npu-memory", "1G"]);
+    assert!(said.contains("--npu-memory") && said.contains("300.0 MiB"), "{said}");
+    let said = refused(&["--npu", "spill", "--npu-library", "/nowhere.so"]);
+    assert!(said.contains("--npu") && said.contains("/nowhere.so"), "{said}");
 }

@@ -3,11 +3,11 @@
 
 use crate::blocks::drive::Drive;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
-use crate::blocks::helper::HelperMaker;
 use crate::blocks::machine::session::{MachineBlocks, MachineSource};
 use crate::blocks::machine::{DeviceOptions, MachineHandle, MachineReport};
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::routing::RoutingWatcher;
+use crate::blocks::static_unit::StaticUnitMaker;
 use crate::blocks::step::CurrentStep;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::text::constraint::{Constraint, ConstraintError};
@@ -118,7 +118,7 @@ pub struct Engine {
     threads: ThreadSets,
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
-    helper: Option<HelperMaker>,
+    static_unit: Option<StaticUnitMaker>,
     machine: MachineHandle,
     vocabulary: LazyVocabulary,
 }
@@ -186,7 +186,7 @@ impl Engine {
             threads,
             options: options.clone(),
             dense_reads,
-            helper: None,
+            static_unit: None,
             machine: MachineHandle::default(),
             vocabulary: LazyVocabulary::default(),
         })
@@ -203,10 +203,9 @@ impl Engine {
         self.options.devices.is_some().then_some(&self.machine)
     }
 
-    /// Gives every session started from now on a unit beside the CPU. Blocks whose
-    /// experts are streamed are not shown to it.
-    pub fn set_helper(&mut self, helper: HelperMaker) {
-        self.helper = Some(helper);
+    /// Gives every session started from now on a unit that takes rows before the others.
+    pub fn set_static_unit(&mut self, maker: StaticUnitMaker) {
+        self.static_unit = Some(maker);
     }
 
     /// Starts a timeline.
@@ -291,11 +290,11 @@ impl Engine {
     ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
         let machine = self.machine_blocks(shape)?;
         let places = machine.as_ref().map(MachineBlocks::places);
+        let static_unit = self.static_unit.as_ref().map(|make| make(places.clone()));
         let figures = Arc::new(SharedFigures::new(places));
-        let helper = self.helper.as_ref().map(|make| make());
         let drive = Drive::new(machine, watcher, Arc::clone(&figures));
         let drive = drive.with_kernels(self.options.kernels.clone());
-        Ok((drive.with_helper(helper).with_step(step), figures))
+        Ok((drive.with_static_unit(static_unit).with_step(step), figures))
     }
 
     /// The executor of a session whose experts are read from disk or shared with devices.

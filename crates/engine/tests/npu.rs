@@ -3,12 +3,22 @@
 
 #![cfg(feature = "npu")]
 
-use motley_engine::blocks::npu::{NpuFigures, NpuOptions, NpuOverflow, even_profile};
-use motley_engine::{Engine, EngineOptions, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets};
+#[path = "support/order.rs"]
+mod order;
+
+use motley_cost::ComputeCost;
+use motley_engine::blocks::machine::{DeviceOptions, DeviceRoom};
+use motley_engine::blocks::npu::{NpuChoice, NpuFigures, NpuOptions, NpuOverflow, even_profile};
+use motley_engine::{
+    Engine, EngineOptions, GpuDevice, Loading, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets,
+};
+use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
 use motley_plan::ExpertKernels;
+use motley_plan::budget::{Budget, SessionShape};
 use motley_testkit::fixtures::{has_onnx_runtime, synthetic_of, trained};
 use motley_testkit::synth::{Arch, Preset, Request};
+use order::first_experts;
 use std::path::{Path, PathBuf};
 
 /// Largest difference of any logit, f32 graphs against ggml's kernels.
@@ -30,12 +40,12 @@ fn engine(model: &Path) -> Engine {
 }
 
 fn engine_with(model: &Path, kernels: ExpertKernels) -> Engine {
-    let options = EngineOptions {
-        threads: ThreadSets::both(ThreadSet::anywhere(1)),
-        repack: false,
-        kernels,
-        ..EngineOptions::default()
-    };
+    load(model, EngineOptions { kernels, ..EngineOptions::default() })
+}
+
+fn load(model: &Path, options: EngineOptions) -> Engine {
+    let threads = ThreadSets::both(ThreadSet::anywhere(1));
+    let options = EngineOptions { threads, repack: false, ..options };
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     Engine::load(runtime, model, &options, &mut |_| true).expect("the model loads")
 }
@@ -131,4 +141,81 @@ fn pruning_drops_what_it_counts_and_padding_pads() {
     assert_eq!((padded.pruned, padded.spilled), (0, 0));
     assert!(padded.padding_rate() > pruned.padding_rate(), "{padded:?} and {pruned:?}");
     assert!(worst(&found, &expected) < MAX_LOGIT_DIFFERENCE);
+}
+
+/// Experts on disk with room for a quarter of them in memory, and for a quarter on a device.
+fn engine_beyond_memory(model: &Path, from_disk: bool, beside_device: bool) -> Engine {
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    let (spec, _) = ModelSpec::open(model).expect("a model");
+    let shape = SessionShape { context_tokens: 512, chunk_tokens: 256, output_tokens: 256 };
+    let budget = Budget::of(&spec, shape);
+    let quarter = spec.expert_layers().count() as u32 * spec.experts / 4;
+    let bytes = budget.slot_bytes * u64::from(quarter) * 6 / 5;
+    let room = DeviceRoom { device: GpuDevice::cpu(&runtime), budget_bytes: Some(bytes) };
+    let devices = DeviceOptions {
+        experts_most: quarter,
+        most_used: first_experts(&spec),
+        ..DeviceOptions::over(vec![room])
+    };
+    let memory = budget.bytes_with(quarter).max(budget.smallest_bytes());
+    let options = EngineOptions {
+        loading: if from_disk { Loading::OnDemand } else { Loading::Mapped },
+        memory_bytes: from_disk.then_some(memory),
+        devices: beside_device.then_some(devices),
+        kernels: ExpertKernels::exact(),
+        ..EngineOptions::default()
+    };
+    load(model, options)
+}
+
+#[test]
+fn graphs_take_part_beside_disk_and_a_device() {
+    for arch in [Arch::Qwen3moe, Arch::GptOss] {
+        let Some(model) = floats(arch).filter(|_| has_onnx_runtime()) else { return };
+        let expected = logits(&engine(&model));
+        for (from_disk, beside_device) in [(true, false), (false, true), (true, true)] {
+            let mut engine = engine_beyond_memory(&model, from_disk, beside_device);
+            let (found, figures) = with_npu(&mut engine, |npu| npu.headroom = 0.5);
+            let total = figures.total();
+            assert!(total.device > 0 && total.spilled > 0, "both sides have work: {total:?}");
+            assert_eq!(total.device + total.spilled, total.pairs, "{total:?}");
+            let difference = worst(&found, &expected);
+            assert!(difference < MAX_LOGIT_DIFFERENCE, "{arch:?}, {from_disk}: {difference}");
+            if beside_device {
+                let report = engine.devices().expect("a device").report();
+                assert!(report.figures.device_pairs > 0, "{report:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn measured_costs_keep_experts_where_they_are_faster() {
+    let Some(model) = floats(Arch::Qwen3moe).filter(|_| has_onnx_runtime()) else { return };
+    let mut engine = engine(&model);
+    let expected = logits(&engine);
+    let mut share = |per_token_us| {
+        let cpu = ComputeCost { launch_us: 0.0, per_token_us, floor_us: 0.0 };
+        let choice = NpuChoice::Measured { cpu, read_us: 0.0 };
+        let (found, figures) = with_npu(&mut engine, |npu| npu.choice = choice);
+        assert!(worst(&found, &expected) < MAX_LOGIT_DIFFERENCE, "{}", worst(&found, &expected));
+        figures.total().device_share()
+    };
+    assert_eq!(share(1e-6), 0.0, "nothing is faster than such a CPU");
+    assert!(share(1e6) > 0.5, "anything is faster than such a CPU");
+}
+
+#[test]
+fn graphs_keep_to_their_memory() {
+    let Some(model) = floats(Arch::Qwen3moe).filter(|_| has_onnx_runtime()) else { return };
+    let mut engine = engine(&model);
+    let (_, all) = with_npu(&mut engine, |npu| npu.group_experts = 4);
+    let (_, none) = with_npu(&mut engine, |npu| npu.memory_bytes = 1000);
+    assert!(all.total().device > 0, "{:?}", all.total());
+    assert_eq!((none.total().device, none.total().launches), (0, 0));
+    let (_, one_by_one) = with_npu(&mut engine, |npu| {
+        npu.group_experts = 4;
+        npu.launches = 1;
+    });
+    assert_eq!(one_by_one.total().launches, all.total().launches);
 }

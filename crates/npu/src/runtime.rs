@@ -30,11 +30,14 @@ impl Runtime {
     /// later calls return the first again.
     pub fn load(path: Option<&Path>) -> Result<Self, RuntimeError> {
         static LOADED: OnceLock<Result<Runtime, RuntimeError>> = OnceLock::new();
-        let named = path
-            .map(Path::to_path_buf)
-            .or_else(|| std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from))
-            .ok_or(RuntimeError::NotNamed)?;
+        let named = Self::library(path)?;
         LOADED.get_or_init(|| Self::load_once(&named)).clone()
+    }
+
+    /// The library that would be loaded.
+    pub fn library(path: Option<&Path>) -> Result<PathBuf, RuntimeError> {
+        let by_variable = || std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
+        path.map(Path::to_path_buf).or_else(by_variable).ok_or(RuntimeError::NotNamed)
     }
 
     fn load_once(path: &Path) -> Result<Self, RuntimeError> {

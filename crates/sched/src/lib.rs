@@ -22,6 +22,7 @@
 //! - [`spans`]: what ran when, as both drivers record it.
 //! - [`mod@overlap`]: how much of it ran side by side.
 //! - [`selective`]: W7, routed experts or all of them.
+//! - [`graphs`]: H1 for a device whose graphs are compiled ahead.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
 //! - [`admission`]: which requests may be read and prepared, before they are in a batch.
@@ -33,6 +34,7 @@ pub mod balance;
 pub mod batch;
 pub mod cache;
 pub mod contention;
+pub mod graphs;
 pub mod named;
 pub mod overflow;
 pub mod overlap;

@@ -3,6 +3,7 @@
 //! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
 //! `calibrate` what this machine's commands take, `wishes` what a decision is made from.
 
+use crate::npu::NpuArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -117,6 +118,8 @@ pub(crate) struct Run {
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) npu: NpuArgs,
 }
 
 /// `motley inspect`.

@@ -2,6 +2,7 @@
 
 use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
+use crate::npu::NpuArgs;
 use clap::Args;
 use motley_server::CorsOrigin;
 use std::net::IpAddr;
@@ -48,6 +49,8 @@ pub(crate) struct Serve {
     pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) npu: NpuArgs,
 }
 
 impl Serve {

@@ -3,7 +3,8 @@
 use crate::args::{Global, Run};
 use crate::known::Known;
 use crate::last::{self, LastRun, write_record};
-use crate::load::{decision, execute, sampling};
+use crate::load::{execute, sampling};
+use crate::npu::{self, NpuFigures, NpuRow};
 use crate::sandbox::Sandbox;
 use crate::terminal::{self, note, print_json};
 use crate::timeline;
@@ -26,18 +27,24 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
     known.measure_once(&runtime, global)?;
-    let decision = decision(&known, &run.load, Outputs::Streams(1))?;
+    let (decision, share) = npu::decide(&known, &run.load, Outputs::Streams(1), &run.npu)?;
     let sandbox = restrict_files(run, &known, &decision)?;
-    let engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
+    let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
+    if !global.json {
+        npu::announce(&run.npu, &share);
+    }
+    let chunk_tokens = decision.session.chunk_tokens;
+    let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
     timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
     sandbox.restrict_calls()?;
     let generation =
         Generation { sampling: sampling(&run.sampling), max_tokens: run.tokens, ignore_end: false };
+    let units = Units { engine: &engine, on_graphs };
     match &run.prompt {
-        Some(prompt) => complete(global, &engine, &mut session, prompt, &generation)?,
-        None => chat(global, &engine, &mut session, &generation)?,
+        Some(prompt) => complete(global, &units, &mut session, prompt, &generation)?,
+        None => chat(global, &units, &mut session, &generation)?,
     }
     if let Some(last) = last {
         last.finish(&engine, &session);
@@ -50,38 +57,66 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
 fn restrict_files(run: &Run, known: &Known, decision: &Decision) -> Result<Sandbox> {
     let kept = if run.no_record { None } else { last::make_folder() };
     let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
-    let written: Vec<PathBuf> = kept.into_iter().chain(named).collect();
-    Sandbox::restrict_files(run.sandbox.sandbox, &known.files, decision, &written)
+    let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
+    let library = run.npu.load_library()?;
+    Sandbox::restrict_files(run.sandbox.sandbox, &known.files, decision, (&written, library))
+}
+
+/// The engine, and what tells of the static graphs beside it.
+struct Units<'a> {
+    engine: &'a Engine,
+    on_graphs: Option<NpuFigures>,
+}
+
+impl Units<'_> {
+    /// What static graphs did since the last time, all layers together.
+    fn graphs(&self) -> Option<NpuRow> {
+        self.on_graphs.as_ref().and_then(|figures| figures().pop())
+    }
+
+    /// What units beside the CPU did, as the end of a line.
+    fn said(&self) -> String {
+        let graphs = self.graphs().map_or(String::new(), |row| {
+            let (share, dropped) = (100.0 * row.device_share, 100.0 * row.drop_rate);
+            let (launches, spilled) = (row.launches, row.spilled);
+            format!(
+                "; static graphs computed {share:.0} % of prompts' pairs in {launches} launches, \
+                 {spilled} went to other units, {dropped:.1} % were dropped"
+            )
+        });
+        shared(self.engine) + &graphs
+    }
 }
 
 fn complete(
     global: &Global,
-    engine: &Engine,
+    units: &Units<'_>,
     session: &mut Session,
     prompt: &str,
     generation: &Generation,
 ) -> Result<()> {
+    let engine = units.engine;
     let tokens = engine.tokenize(prompt)?;
     let interrupted = interrupt_flag()?;
     let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
     if global.json {
-        let report = RunReport::new(&answer, tokens.len(), &session.stats());
+        let report = RunReport::new(&answer, tokens.len(), &session.stats(), units.graphs());
         return print_json(&serde_json::to_string(&report)?);
     }
     writeln!(std::io::stdout())?;
     if global.verbose > 0 {
-        note(&(figures(&session.stats()) + &shared(engine)));
+        note(&(figures(&session.stats()) + &units.said()));
     }
     Ok(())
 }
 
 fn chat(
     global: &Global,
-    engine: &Engine,
+    units: &Units<'_>,
     session: &mut Session,
     generation: &Generation,
 ) -> Result<()> {
-    let interrupted = interrupt_flag()?;
+    let (engine, interrupted) = (units.engine, interrupt_flag()?);
     let mut messages = Vec::new();
     let mut known: Vec<i32> = Vec::new();
     loop {
@@ -100,7 +135,7 @@ fn chat(
         let answer = answer(engine, session, &tokens[kept..], generation, &interrupted, true)?;
         writeln!(std::io::stdout())?;
         if global.verbose > 0 {
-            note(&(figures(&session.stats()) + &shared(engine)));
+            note(&(figures(&session.stats()) + &units.said()));
         }
         known = tokens;
         known.extend(&answer.tokens);
@@ -251,10 +286,18 @@ struct RunReport<'a> {
     decode_tokens_per_s: f64,
     expert_blocks: u64,
     delegated_splits: u64,
+    /// Where static graphs took part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    npu: Option<NpuRow>,
 }
 
 impl<'a> RunReport<'a> {
-    fn new(answer: &'a Answer, prompt_tokens: usize, stats: &SessionStats) -> Self {
+    fn new(
+        answer: &'a Answer,
+        prompt_tokens: usize,
+        stats: &SessionStats,
+        npu: Option<NpuRow>,
+    ) -> Self {
         Self {
             text: &answer.text,
             tokens: &answer.tokens,
@@ -268,6 +311,7 @@ impl<'a> RunReport<'a> {
             decode_tokens_per_s: rate(stats.decode_tokens, stats.decode_time),
             expert_blocks: stats.seam.blocks,
             delegated_splits: stats.seam.delegated,
+            npu,
         }
     }
 }

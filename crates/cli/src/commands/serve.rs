@@ -3,7 +3,8 @@
 use crate::api_key;
 use crate::args::{Global, Serve};
 use crate::known::Known;
-use crate::load::{decision, execute};
+use crate::load::execute;
+use crate::npu;
 use crate::sandbox::Sandbox;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{BatchOptions, Engine, Runtime, Seam};
@@ -24,14 +25,20 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let outputs = Outputs::Streams(serve.streams.into());
     let mut known = Known::to_run(&runtime, global, &serve.model, serve.load.trust)?;
     known.measure_once(&runtime, global)?;
-    let decision = decision(&known, &serve.loading(), outputs)?;
+    let (decision, share) = npu::decide(&known, &serve.loading(), outputs, &serve.npu)?;
     let paced = serve.step_time.is_some();
     ensure!(
         !(decision.exact && paced),
         "--step-time: the plan is exact, so chunks have one length"
     );
-    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, &[])?;
-    let engine = execute(runtime, global, known, &decision, false)?;
+    let written: Vec<_> = serve.npu.written().into_iter().collect();
+    let needed = (&written[..], serve.npu.load_library()?);
+    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, needed)?;
+    let mut engine = execute(runtime, global, known, &decision, false)?;
+    if !global.json {
+        npu::announce(&serve.npu, &share);
+    }
+    npu::attach(&mut engine, &serve.npu, decision.session.chunk_tokens, Some(share))?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()

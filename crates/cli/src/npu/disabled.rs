@@ -1,10 +1,14 @@
 //! Built without static-graph devices: no flags, no device.
 
 use super::{LadderOutcome, NpuFigures, Prompts};
-use crate::args::Global;
+use crate::args::{Global, LoadArgs};
+use crate::known::Known;
+use crate::load::decision;
 use anyhow::{Result, bail};
 use clap::Args;
 use motley_engine::Engine;
+use motley_plan::{Decision, Outputs};
+use std::path::PathBuf;
 
 /// No flags.
 #[derive(Debug, Clone, Args)]
@@ -20,6 +24,30 @@ impl NpuArgs {
     pub(crate) fn set_headroom(&mut self, value: &str) -> Result<()> {
         self.set(value)
     }
+
+    /// No library.
+    pub(crate) fn load_library(&self) -> Result<Option<PathBuf>> {
+        Ok(None)
+    }
+
+    /// Nothing is written.
+    pub(crate) fn written(&self) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// No device takes anything.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Share;
+
+/// The decision of these flags.
+pub(crate) fn decide(
+    known: &Known,
+    load: &LoadArgs,
+    outputs: Outputs,
+    _: &NpuArgs,
+) -> Result<(Decision, Share)> {
+    Ok((decision(known, load, outputs)?, Share))
 }
 
 /// No flags.
@@ -40,7 +68,15 @@ pub(crate) fn bench(_: &Global, _: &Prompts<'_>, _: &PairsArgs) -> Result<bool> 
     Ok(false)
 }
 
+/// Nothing to say.
+pub(crate) fn announce(_: &NpuArgs, _: &Share) {}
+
 /// Nothing to give.
-pub(crate) fn attach(_: &mut Engine, _: &NpuArgs, _: u32) -> Result<Option<NpuFigures>> {
+pub(crate) fn attach(
+    _: &mut Engine,
+    _: &NpuArgs,
+    _: u32,
+    _: Option<Share>,
+) -> Result<Option<NpuFigures>> {
     Ok(None)
 }

@@ -1,5 +1,6 @@
 //! Flags of a static-graph device, and giving it to an engine.
 
+use super::beside::Share;
 use super::{NpuFigures, NpuRow};
 use crate::args::parse_size;
 use crate::known::read_profile;
@@ -48,6 +49,12 @@ pub(crate) struct NpuArgs {
     /// CPU threads the provider may use (default: as many as compute)
     #[arg(long, value_name = "N")]
     pub(crate) npu_threads: Option<usize>,
+    /// Most memory for graphs (default: an eighth of the machine's, or a quarter of --memory)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) npu_memory: Option<u64>,
+    /// Graphs launched at once
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) npu_launches: usize,
     /// Most experts in one graph
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) npu_group: usize,
@@ -113,11 +120,13 @@ impl NpuArgs {
     }
 }
 
-/// Gives `engine` the device, if one is wanted.
+/// Gives `engine` the device, if one is wanted. `share`: what it may take; without it every group of
+/// experts goes there.
 pub(crate) fn attach(
     engine: &mut Engine,
     args: &NpuArgs,
     chunk_tokens: u32,
+    share: Option<Share>,
 ) -> Result<Option<NpuFigures>> {
     let Some(overflow) = args.npu else { return Ok(None) };
     let profile = match (&args.npu_profile, &args.npu_calibrate) {
@@ -127,6 +136,7 @@ pub(crate) fn attach(
         }
         (None, None) => even_profile(engine.spec()),
     };
+    let share = share.unwrap_or_default();
     let options = NpuOptions {
         library: args.npu_library.clone(),
         provider: ProviderConfig {
@@ -146,6 +156,9 @@ pub(crate) fn attach(
         },
         headroom: args.npu_headroom,
         group_experts: args.npu_group,
+        choice: share.choice,
+        memory_bytes: share.memory_bytes.or(args.npu_memory).unwrap_or(u64::MAX),
+        launches: args.npu_launches,
         ..NpuOptions::new(profile, chunk_tokens)
     };
     let npu = engine.use_npu(options).context("--npu")?;

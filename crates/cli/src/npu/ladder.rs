@@ -12,7 +12,7 @@ use clap::Args;
 use comfy_table::presets;
 use motley_cost::ComputeCost;
 use motley_engine::blocks::npu::{
-    GroupCosts, LayerFigures, NpuOptions, NpuOverflow, ProviderConfig, profile_of,
+    GroupCosts, LayerFigures, NpuChoice, NpuOptions, NpuOverflow, ProviderConfig, profile_of,
 };
 use motley_engine::eval::tasks::read_text;
 use motley_engine::{Engine, Runtime, Seam, SessionOptions};
@@ -124,7 +124,8 @@ impl Walk<'_> {
             device_row_us: f64::INFINITY,
             cpu: ComputeCost { launch_us: 0.0, per_token_us: 0.0, floor_us: 0.0 },
         };
-        let options = NpuOptions { costs: Some(nowhere), ..self.options(Step::Groups) };
+        let options =
+            NpuOptions { choice: NpuChoice::Known(nowhere), ..self.options(Step::Groups) };
         let (mut rungs, figures) = self.run("CPU alone", options).map(|(r, f)| (vec![r], f))?;
         let per_token_us = figures.cpu_us as f64 / figures.pairs.max(1) as f64;
         let mut costs = GroupCosts {
@@ -135,7 +136,9 @@ impl Walk<'_> {
         let steps = Step::ALL.into_iter().zip(["base", "+ tiers", "+ groups", "+ residency"]);
         for (step, name) in steps {
             let mut options = self.options(step);
-            options.costs = (step == Step::All).then_some(costs);
+            if step == Step::All {
+                options.choice = NpuChoice::Known(costs);
+            }
             let (mut rung, figures) = self.run(name, options)?;
             rung.paper = PAPER.iter().find(|(of, _)| *of == step).map_or("", |(_, text)| text);
             rungs.push(rung);
@@ -155,6 +158,8 @@ impl Walk<'_> {
             provider: ProviderConfig::cpu(1),
             overflow: if fixed { NpuOverflow::Pad } else { NpuOverflow::Spill },
             group_experts: if grouped { new.group_experts } else { 1 },
+            // As the source's steps before the last: one after the other.
+            launches: 1,
             launch_cost: Duration::from_micros(self.args.launch_us),
             ..new
         }

@@ -1,7 +1,9 @@
-//! A static-graph device beside the CPU: its flags, giving it to an engine, and measuring
-//! it (`pairs`, `ladder`). Built with feature `npu`; without it there are no flags and nothing
+//! A static-graph device beside the other units: its flags, giving it to an engine (`enabled`,
+//! `beside`), and measuring it (`pairs`, `ladder`). Built with feature `npu`; without it there are no flags and nothing
 //! happens.
 
+#[cfg(feature = "npu")]
+mod beside;
 #[cfg(not(feature = "npu"))]
 mod disabled;
 #[cfg(feature = "npu")]
@@ -11,8 +13,12 @@ mod ladder;
 #[cfg(feature = "npu")]
 mod pairs;
 
+#[cfg(feature = "npu")]
+pub(crate) use beside::{announce, decide};
 #[cfg(not(feature = "npu"))]
-pub(crate) use disabled::{LadderArgs, NpuArgs, PairsArgs, attach, bench, ladder};
+pub(crate) use disabled::{
+    LadderArgs, NpuArgs, PairsArgs, announce, attach, bench, decide, ladder,
+};
 #[cfg(feature = "npu")]
 pub(crate) use enabled::{NpuArgs, attach};
 #[cfg(feature = "npu")]

@@ -48,7 +48,7 @@ pub(crate) fn bench(global: &Global, bench: &Prompts<'_>, args: &PairsArgs) -> R
     let options = SessionOptions::of(&decision);
     // Started before the engine has a device, this one computes everything on the CPU.
     let mut cpu = engine.session(&options)?;
-    let figures = attach(&mut engine, &args.npu, options.chunk_tokens)?;
+    let figures = attach(&mut engine, &args.npu, options.chunk_tokens, None)?;
     let mut device = engine.session(&options)?;
     let (difference, first_s) = difference(&mut cpu, &mut device, &prompt)?;
     let mut pairs = Vec::new();

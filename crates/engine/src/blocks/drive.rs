@@ -1,10 +1,11 @@
-//! What computes the blocks of a session: the machine's executor where experts are on disk or on
-//! devices, a helper, or the CPU alone, whole blocks at a time. Watches and counts; chooses nothing.
+//! What computes the blocks of a session: a static unit what it takes, the rest the machine's
+//! executor where experts are on disk or on devices, else the CPU alone, whole blocks at a time.
+//! Watches and counts; chooses nothing.
 
 use crate::blocks::figures::{BlockTimes, SharedFigures, added};
-use crate::blocks::helper::BlockHelper;
 use crate::blocks::machine::session::{BlocksDone, MachineBlocks};
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
+use crate::blocks::static_unit::StaticUnit;
 use crate::blocks::step::CurrentStep;
 use crate::blocks::way::way_of;
 use crate::clock::now;
@@ -22,8 +23,8 @@ use std::time::Duration;
 pub(crate) struct Drive {
     /// `None` when llama.cpp holds all expert bytes and no device has some.
     machine: Option<MachineBlocks>,
-    /// A unit beside the CPU, for blocks whose bytes llama.cpp holds.
-    helper: Option<Box<dyn BlockHelper>>,
+    /// A unit that takes rows before the others.
+    static_unit: Option<Box<dyn StaticUnit>>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: RoutedBlock,
     figures: Arc<SharedFigures>,
@@ -44,7 +45,7 @@ impl Drive {
         let step = Arc::default();
         let (routed, kernels) = (RoutedBlock::default(), ExpertKernels::exact());
         let counted = BlocksDone::default();
-        Self { machine, counted, helper: None, watcher, routed, figures, step, kernels }
+        Self { machine, counted, static_unit: None, watcher, routed, figures, step, kernels }
     }
 
     /// The CPU computes experts in this way; as the bare engine does otherwise.
@@ -56,7 +57,7 @@ impl Drive {
     /// they are streamed; else those that are computed faster than llama.cpp would, and those it
     /// cannot compute.
     pub(crate) fn claims(&self, spec: &ModelSpec, model: &Model) -> Claims {
-        if self.machine.is_some() || self.helper.is_some() || self.watcher.is_some() {
+        if self.machine.is_some() || self.static_unit.is_some() || self.watcher.is_some() {
             return Claims::all();
         }
         let from_tokens = self.kernels.from_tokens(spec.experts, spec.used);
@@ -74,8 +75,8 @@ impl Drive {
         self.machine.as_ref().and_then(MachineBlocks::stream_setup)
     }
 
-    pub(crate) fn with_helper(self, helper: Option<Box<dyn BlockHelper>>) -> Self {
-        Self { helper, ..self }
+    pub(crate) fn with_static_unit(self, static_unit: Option<Box<dyn StaticUnit>>) -> Self {
+        Self { static_unit, ..self }
     }
 }
 
@@ -89,6 +90,27 @@ impl BlockExecutor for Drive {
             self.routed.refill(self.step.phase(), block);
             watcher.on_routed(&self.routed);
         }
+        let layer = block.layer();
+        let failed = |reason| BlockError { layer, reason };
+        let begun = match &mut self.static_unit {
+            Some(unit) => unit.begin(self.step.phase(), block, cpu).map_err(failed)?,
+            None => false,
+        };
+        let outcome = self.run_rest(block, cpu);
+        if let Some(unit) = self.static_unit.as_mut().filter(|_| begun) {
+            unit.finish(block).map_err(failed)?;
+        }
+        outcome
+    }
+}
+
+impl Drive {
+    /// Everything but what the static unit took.
+    fn run_rest(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, BlockError> {
         let Some(machine) = &mut self.machine else { return self.run_in_memory(block, cpu) };
         let begun = now();
         let outcome = machine.run(self.step.phase(), block, cpu, &self.kernels);
@@ -101,7 +123,7 @@ impl BlockExecutor for Drive {
         if after.changed {
             self.figures.note_model_changed();
         }
-        let expert_tokens = block.output_rows() as u64;
+        let expert_tokens = block.rows().count() as u64;
         let added = match &after.stream {
             None => in_memory(took, expert_tokens),
             Some(stream) => {
@@ -117,6 +139,22 @@ impl BlockExecutor for Drive {
         let failed = |reason| BlockError { layer: block.layer(), reason };
         outcome.map(|outcome| outcome.unwrap_or(ComputeOutcome::Done)).map_err(failed)
     }
+
+    /// llama.cpp holds all bytes: the CPU computes the block whole.
+    fn run_in_memory(
+        &mut self,
+        block: &mut ExpertBlock<'_>,
+        cpu: &mut CpuUnit,
+    ) -> Result<ComputeOutcome, BlockError> {
+        let begun = now();
+        let layer = block.layer();
+        let failed = |error: SubsetError| BlockError { layer, reason: error.to_string() };
+        let way = way_of(&self.kernels, block);
+        let outcome = cpu.compute(block, way).map_err(failed)?;
+        let added = in_memory(begun.elapsed(), block.rows().count() as u64).plus(&work_of(cpu));
+        self.figures.add(self.step.phase(), &added, None);
+        Ok(outcome)
+    }
 }
 
 /// What a block adds whose bytes were all in memory.
@@ -128,36 +166,6 @@ fn in_memory(took: Duration, expert_tokens: u64) -> PhaseRecord {
         compute_s: took,
         expert_tokens,
         ..PhaseRecord::default()
-    }
-}
-
-impl Drive {
-    /// llama.cpp holds all bytes: a helper takes the block, or the CPU computes it whole.
-    fn run_in_memory(
-        &mut self,
-        block: &mut ExpertBlock<'_>,
-        cpu: &mut CpuUnit,
-    ) -> Result<ComputeOutcome, BlockError> {
-        let begun = now();
-        let helped = self
-            .helper
-            .as_mut()
-            .map(|helper| helper.run(self.step.phase(), block, cpu, &self.kernels))
-            .transpose();
-        let helped =
-            helped.map_err(|reason| BlockError { layer: block.layer(), reason })?.flatten();
-        let outcome = match helped {
-            Some(outcome) => outcome,
-            None => {
-                let layer = block.layer();
-                let failed = |error: SubsetError| BlockError { layer, reason: error.to_string() };
-                let way = way_of(&self.kernels, block);
-                cpu.compute(block, way).map_err(failed)?
-            }
-        };
-        let added = in_memory(begun.elapsed(), block.output_rows() as u64).plus(&work_of(cpu));
-        self.figures.add(self.step.phase(), &added, None);
-        Ok(outcome)
     }
 }
 

@@ -13,24 +13,21 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
-    /// Counts `block`; the one before is forgotten.
+    /// Counts rows of `block` that are not set aside; the one before is forgotten.
     pub(crate) fn count(&mut self, block: &ExpertBlock<'_>) {
         self.experts.drain(..).for_each(|expert| self.place[usize::from(expert)] = None);
         self.tokens.clear();
-        for token in 0..block.tokens() {
-            for slot in 0..block.slots() {
-                let expert = block.expert(token, slot) as u16;
-                let at = usize::from(expert);
-                if self.place.len() <= at {
-                    self.place.resize(at + 1, None);
-                }
-                let place = *self.place[at].get_or_insert_with(|| {
-                    self.experts.push(expert);
-                    self.tokens.push(0);
-                    self.experts.len() as u16 - 1
-                });
-                self.tokens[usize::from(place)] += 1;
+        for (_, _, expert) in block.rows() {
+            let (at, expert) = (expert as usize, expert as u16);
+            if self.place.len() <= at {
+                self.place.resize(at + 1, None);
             }
+            let place = *self.place[at].get_or_insert_with(|| {
+                self.experts.push(expert);
+                self.tokens.push(0);
+                self.experts.len() as u16 - 1
+            });
+            self.tokens[usize::from(place)] += 1;
         }
     }
 

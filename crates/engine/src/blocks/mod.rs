@@ -4,7 +4,7 @@
 //! * `drive`: the executor of a session.
 //! * [`machine`]: experts on disk, in RAM and on devices, all units at once (H1, M3).
 //! * [`options`]: how experts are streamed.
-//! * [`helper`]: a unit beside the CPU that takes blocks; `npu`: one (feature `npu`).
+//! * [`static_unit`]: a unit that takes rows before the others; `npu`: one (feature `npu`).
 //! * `predict`: router scores and guesses for those who ask; `gates`: the routers.
 //! * `loads`: the experts of a block, counted.
 //! * [`resident`]: which experts are in memory, for others to read.
@@ -19,7 +19,6 @@ pub mod clock;
 pub(crate) mod drive;
 pub mod figures;
 pub(crate) mod gates;
-pub mod helper;
 mod loads;
 pub mod machine;
 #[cfg(feature = "npu")]
@@ -29,5 +28,6 @@ pub(crate) mod predict;
 pub mod pressure;
 pub mod resident;
 pub mod routing;
+pub mod static_unit;
 pub(crate) mod step;
 mod way;

@@ -153,13 +153,10 @@ impl Subset {
         }
         self.rows.clear();
         self.expert_ids.clear();
-        for token in 0..block.tokens() {
-            for slot in 0..block.slots() {
-                let expert = block.expert(token, slot);
-                if self.given.get(expert as usize).is_some_and(|&index| index >= 0) {
-                    self.rows.push((token, slot));
-                    self.expert_ids.push(expert as i32);
-                }
+        for (token, slot, expert) in block.rows() {
+            if self.given.get(expert as usize).is_some_and(|&index| index >= 0) {
+                self.rows.push((token, slot));
+                self.expert_ids.push(expert as i32);
             }
         }
     }

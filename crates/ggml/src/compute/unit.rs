@@ -31,7 +31,7 @@ impl CpuUnit {
         }
     }
 
-    /// Computes every row of `block` with the weights it came with. Fails, and with it the decode,
+    /// Computes every row of `block` that is not set aside with the weights it came with. Fails, and with it the decode,
     /// when the block's experts were left on disk. Experts that are apart are computed in blocks,
     /// whatever the way.
     pub fn compute(
@@ -43,14 +43,18 @@ impl CpuUnit {
             return Ok(ComputeOutcome::Failed);
         }
         if way == Way::Whole && !block.is_apart() {
+            if block.has_aside() {
+                let rows: Vec<_> = block.rows().map(|(token, slot, _)| (token, slot)).collect();
+                return self.subset.run_rows(&mut self.stream, block, &rows);
+            }
             // SAFETY: the graph of a block is live for the block's life.
             return Ok(unsafe { self.stream.compute(block.graph()) });
         }
         self.blocks.run(&mut self.stream, block, way.block_rows())
     }
 
-    /// Computes the rows of `block` that belong to `experts`; other rows are left
-    /// as they are. Each expert's bytes are held for the call by its leases.
+    /// Computes the rows of `block` that belong to `experts` and are not set aside; other rows are
+    /// left as they are. Each expert's bytes are held for the call by its leases.
     pub fn compute_with(
         &mut self,
         block: &mut ExpertBlock<'_>,

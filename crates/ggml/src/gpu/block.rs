@@ -10,8 +10,8 @@ pub struct GpuBlock {
     layer: u32,
     tokens: usize,
     slots: usize,
-    /// By (token, slot).
-    experts: Vec<u32>,
+    /// By (token, slot); `None` where the row is set aside.
+    experts: Vec<Option<u32>>,
     width: usize,
     /// One row per token, or per (token, slot) where they differ by slot.
     hidden: Vec<f32>,
@@ -26,9 +26,11 @@ impl GpuBlock {
         let per_token = if block.hidden_differs_by_slot() { slots } else { 1 };
         let width = block.hidden_width();
         let mut hidden = Vec::with_capacity(tokens * per_token * width);
-        let mut experts = Vec::with_capacity(tokens * slots);
+        let mut experts = vec![None; tokens * slots];
+        for (token, slot, expert) in block.rows() {
+            experts[token * slots + slot] = Some(expert);
+        }
         for token in 0..tokens {
-            experts.extend((0..slots).map(|slot| block.expert(token, slot)));
             for slot in 0..per_token {
                 hidden.extend_from_slice(block.hidden_row(token, slot));
             }
@@ -51,8 +53,8 @@ impl GpuBlock {
         self.slots
     }
 
-    /// Expert chosen for (`token`, `slot`).
-    pub fn expert(&self, token: usize, slot: usize) -> u32 {
+    /// Expert chosen for (`token`, `slot`); none where the row is set aside.
+    pub fn expert(&self, token: usize, slot: usize) -> Option<u32> {
         assert!(token < self.tokens && slot < self.slots);
         self.experts[token * self.slots + slot]
     }

@@ -63,7 +63,7 @@ impl GpuUnit {
         let mut rows = Vec::new();
         for token in 0..block.tokens() {
             for slot in 0..block.slots() {
-                if let Some((_, expert)) = find(block.expert(token, slot)) {
+                if let Some((_, expert)) = block.expert(token, slot).and_then(find) {
                     rows.push(GpuRow { token, slot, expert });
                 }
             }

@@ -33,6 +33,8 @@ pub struct ExpertBlock<'g> {
     /// Where the bytes of `ids` and `hidden` are read ([`ExpertBlock::secure_inputs`]).
     ids_at: *const u8,
     hidden_at: *const u8,
+    /// By (token, slot): rows computed elsewhere; empty when there are none.
+    aside: Vec<bool>,
     call: PhantomData<&'g mut api::ggml_tensor>,
 }
 
@@ -95,6 +97,7 @@ impl<'g> ExpertBlock<'g> {
                 output: last,
                 ids_at: (*(*first).src[2]).data.cast(),
                 hidden_at: (*(*first).src[1]).data.cast(),
+                aside: Vec::new(),
                 call: PhantomData,
             })
         }
@@ -154,6 +157,30 @@ impl<'g> ExpertBlock<'g> {
             let at = token * (*self.ids).nb[1] + slot * (*self.ids).nb[0];
             self.ids_at.add(at).cast::<i32>().read() as u32
         }
+    }
+
+    /// (token, slot, expert) of every row that is not set aside.
+    pub fn rows(&self) -> impl Iterator<Item = (usize, usize, u32)> + Clone {
+        let slots = self.slots();
+        let all =
+            (0..self.tokens()).flat_map(move |token| (0..slots).map(move |slot| (token, slot)));
+        let is_ours = move |&(token, slot): &(usize, usize)| {
+            self.aside.is_empty() || !self.aside[token * slots + slot]
+        };
+        all.filter(is_ours).map(|(token, slot)| (token, slot, self.expert(token, slot)))
+    }
+
+    /// Leaves the row of (`token`, `slot`) to somebody who writes it later: no unit computes it.
+    pub fn set_aside(&mut self, token: usize, slot: usize) {
+        let (tokens, slots) = (self.tokens(), self.slots());
+        assert!(token < tokens && slot < slots);
+        self.aside.resize(tokens * slots, false);
+        self.aside[token * slots + slot] = true;
+    }
+
+    /// Whether rows are set aside.
+    pub fn has_aside(&self) -> bool {
+        !self.aside.is_empty()
     }
 
     /// Hidden row the experts of `token` read, `[n_embd]`. With weights applied

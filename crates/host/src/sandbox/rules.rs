@@ -33,6 +33,8 @@ pub struct Allowed {
     pub own_paths: Vec<PathBuf>,
     /// Whether a GPU or NPU computes: its driver needs libraries, nodes and caches.
     pub devices: bool,
+    /// Folder of a device's library that loads more when it is first used.
+    pub libraries: Option<PathBuf>,
     /// TCP ports of configured workers; no other may be connected to.
     pub outgoing_ports: Vec<u16>,
 }
@@ -42,13 +44,15 @@ impl Allowed {
     pub fn rules(&self, home: Option<&Path>) -> Vec<Rule> {
         let model = self.model_files.iter().map(|path| rule(path, Access::Read, "the model"));
         let own = self.own_paths.iter().map(|path| rule(path, Access::Own, "Motley's files"));
+        let library = |path| rule(path, Access::Read, "libraries loaded late");
+        let libraries = self.libraries.iter().map(library);
         let system = SYSTEM.iter().map(|(path, reason)| rule(path, Access::Read, reason));
         let devices = DEVICES.iter().filter(|_| self.devices);
         let devices = devices.map(|(path, access, reason)| rule(path, *access, reason));
         let caches = SHADER_CACHES.iter().filter(|_| self.devices);
         let caches = caches.filter_map(|path| Some(home?.join(path)));
         let caches = caches.map(|path| rule(path, Access::Own, "compiled kernels of drivers"));
-        model.chain(own).chain(system).chain(devices).chain(caches).collect()
+        model.chain(own).chain(libraries).chain(system).chain(devices).chain(caches).collect()
     }
 }
 
@@ -111,6 +115,7 @@ mod tests {
             model_files: vec!["/models/a-1.gguf".into(), "/models/a-2.gguf".into()],
             own_paths: vec!["/users/u/.local/state/motley".into()],
             devices,
+            libraries: None,
             outgoing_ports: Vec::new(),
         }
     }

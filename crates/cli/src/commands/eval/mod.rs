@@ -75,7 +75,7 @@ fn evaluate(
 ) -> Result<Run> {
     let Loaded { mut engine, decision } =
         load(runtime, global, &eval.model, &setting.load, Outputs::All)?;
-    let npu = attach(&mut engine, &setting.npu, decision.session.chunk_tokens)?;
+    let npu = attach(&mut engine, &setting.npu, decision.session.chunk_tokens, None)?;
     let options = SessionOptions { scores: true, ..SessionOptions::of(&decision) };
     let mut session = engine.session(&options)?;
     let (mut subjects, mut device) = (Vec::new(), Vec::new());

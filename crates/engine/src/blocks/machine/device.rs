@@ -114,13 +114,9 @@ impl Cpu for BlockCpu<'_, '_> {
 
 /// (token, slot) of everything routed to these experts.
 fn rows_of(block: &ExpertBlock<'_>, orders: &[CpuOrder]) -> Vec<(usize, usize)> {
-    let is_ours = |&(token, slot): &(usize, usize)| {
-        let expert = block.expert(token, slot);
-        orders.iter().any(|order| u32::from(order.key.expert) == expert)
-    };
-    let slots = block.slots();
-    let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
-    all.filter(is_ours).collect()
+    let is_ours = |expert| orders.iter().any(|order| u32::from(order.key.expert) == expert);
+    let ours = block.rows().filter(|&(_, _, expert)| is_ours(expert));
+    ours.map(|(token, slot, _)| (token, slot)).collect()
 }
 
 fn flow(outcome: ComputeOutcome) -> Result<Flow, UnitFailed> {

@@ -1,7 +1,8 @@
 //! A layer's compiled graphs, and the rows on their way through them (W3).
 
+use super::launch::Launchers;
 use super::options::Shared;
-use super::shape::{expert_bytes, graph_spec, groups};
+use super::shape::{Shaped, expert_bytes, graph_spec};
 use super::weights::{LayerError, read, shape, weights};
 use crate::clock::now;
 use motley_ggml::{ExpertBlock, Formula, Gated};
@@ -9,16 +10,16 @@ use motley_model::LayerExperts;
 use motley_npu::graph::Recipe;
 use motley_npu::{Activation, Graph, GraphError, GraphKey, GraphSpec, GroupRows};
 use motley_plan::tiers::Group;
+use motley_sched::graphs::{GraphCost, launches};
 use motley_sched::overflow::Pair;
 use std::time::Duration;
 
 /// The part of one layer that is on the device.
 pub(super) struct NpuLayer {
-    /// By expert: rows it may have; 0 is the CPU's.
-    pub(super) capacity: Vec<u32>,
     /// By expert: its graph and its place there.
     place: Vec<Option<(usize, usize)>>,
-    groups: Vec<LoadedGroup>,
+    /// `None` while one is under way.
+    groups: Vec<Option<LoadedGroup>>,
 }
 
 /// What the device did for one block.
@@ -27,19 +28,61 @@ pub(super) struct DeviceRun {
     pub(super) launches: u64,
     /// Rows of zeros.
     pub(super) padding: u64,
+    /// Time of all launches, one after the other.
     pub(super) took: Duration,
 }
 
-struct LoadedGroup {
+/// One graph with its rows.
+pub(super) struct LoadedGroup {
+    group: Group,
     graph: Graph,
     rows: GroupRows,
     /// (token, slot) of each row pushed, and where it comes out.
     targets: Vec<(usize, usize, usize)>,
     output: Vec<f32>,
+    took: Duration,
+    /// The fastest launch so far: what is asked of it never changes.
+    pub(super) us: Option<f64>,
+}
+
+impl LoadedGroup {
+    fn new(group: Group, graph: Graph, spec: &GraphSpec) -> Self {
+        let (targets, output) = (Vec::new(), Vec::new());
+        let (rows, took) = (GroupRows::new(spec), Duration::ZERO);
+        Self { group, graph, rows, targets, output, took, us: None }
+    }
+
+    /// What it costs, once that is known.
+    fn cost(&self) -> Option<GraphCost<'_>> {
+        let Group { experts, capacity } = &self.group;
+        Some(GraphCost { experts, capacity: *capacity, us: self.us? })
+    }
+
+    /// Computes all rows.
+    pub(super) fn run(&mut self) -> Result<(), GraphError> {
+        self.graph.run(&self.rows, &mut self.output)
+    }
+
+    /// A launch has taken so long.
+    pub(super) fn ran(&mut self, took: Duration) {
+        self.took = took;
+        let us = took.as_secs_f64() * 1e6;
+        self.us = Some(self.us.map_or(us, |before| before.min(us)));
+    }
+
+    /// Runs it on zeros, twice: the first time a provider may still prepare something.
+    fn measure(&mut self, launch: Duration) -> Result<f64, GraphError> {
+        self.run()?;
+        let begun = now();
+        self.run()?;
+        self.ran(begun.elapsed() + launch);
+        Ok(self.us.unwrap_or(f64::INFINITY))
+    }
 }
 
 impl NpuLayer {
-    /// Compiles the graphs of the block's layer; `formula` is the block's own.
+    /// Compiles the graphs of the block's layer; `formula` is the block's own. With costs at hand,
+    /// only those that pay (N5); never more than the layer's part of the device's memory.
     pub(super) fn prepare(
         shared: &Shared,
         layer: &LayerExperts,
@@ -56,68 +99,108 @@ impl NpuLayer {
             precision: options.provider.precision,
         };
         let bytes = expert_bytes(like.shape, like.precision);
-        let mut made = Self {
-            capacity: vec![0; layer.experts as usize],
-            place: vec![None; layer.experts as usize],
-            groups: Vec::new(),
-        };
-        for group in groups(options, layer.layer, layer.used, bytes) {
+        let mut shaped = Shaped::of(options, layer, bytes);
+        let mut room = options.memory_bytes / shared.spec.expert_layers().count().max(1) as u64;
+        let place = vec![None; layer.experts as usize];
+        let mut made = Self { place, groups: Vec::new() };
+        for group in shaped.take_groups() {
+            let group_bytes = bytes * group.experts.len() as u64;
+            if group_bytes > room || !shaped.pays(&group) {
+                continue;
+            }
             let spec = graph_spec(&group, &like);
             let graph = compile(shared, layer, &group, &spec)?;
-            made.add(&group, graph, &spec);
+            let mut loaded = LoadedGroup::new(group, graph, &spec);
+            if shaped.wants_measured() {
+                let us = loaded.measure(options.launch_cost)?;
+                shaped.measured(&loaded.group, us);
+                if !shaped.pays(&loaded.group) {
+                    continue;
+                }
+            }
+            room -= group_bytes;
+            made.add(loaded);
         }
         Ok(made)
     }
 
-    fn add(&mut self, group: &Group, graph: Graph, spec: &GraphSpec) {
-        for (place, &expert) in group.experts.iter().enumerate() {
-            self.capacity[usize::from(expert)] = group.capacity;
+    fn add(&mut self, loaded: LoadedGroup) {
+        for (place, &expert) in loaded.group.experts.iter().enumerate() {
             self.place[usize::from(expert)] = Some((self.groups.len(), place));
         }
-        let rows = GroupRows::new(spec);
-        self.groups.push(LoadedGroup { graph, rows, targets: Vec::new(), output: Vec::new() });
+        self.groups.push(Some(loaded));
+    }
+
+    /// By expert: rows it may have in a block with these `loads`; 0 is the other units'.
+    /// `elsewhere_us`: what these take for rows of an expert; `None` launches every graph.
+    pub(super) fn capacity(
+        &self,
+        loads: &[u32],
+        at_once: usize,
+        elsewhere_us: Option<&dyn Fn(u16, u32) -> f64>,
+    ) -> Vec<u32> {
+        let loaded = || self.groups.iter().flatten();
+        let costs: Option<Vec<_>> = loaded().map(LoadedGroup::cost).collect();
+        let launched = match (costs, elsewhere_us) {
+            (Some(costs), Some(elsewhere_us)) => launches(&costs, loads, at_once, elsewhere_us),
+            _ => vec![true; self.groups.len()],
+        };
+        let mut capacity = vec![0; self.place.len()];
+        for (loaded, _) in loaded().zip(launched).filter(|(_, is)| *is) {
+            for &expert in &loaded.group.experts {
+                capacity[usize::from(expert)] = loaded.group.capacity;
+            }
+        }
+        capacity
     }
 
     /// Takes the rows of `pairs`, which are within capacity.
     pub(super) fn gather(&mut self, block: &ExpertBlock<'_>, pairs: &[Pair]) {
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut().flatten() {
             group.rows.clear();
             group.targets.clear();
         }
         for pair in pairs {
             let (token, slot) = (pair.token as usize, usize::from(pair.slot));
             let Some((group, place)) = self.place[usize::from(pair.expert)] else { continue };
-            let group = &mut self.groups[group];
+            let Some(group) = &mut self.groups[group] else { continue };
             if let Some(row) = group.rows.push(place, block.hidden_row(token, slot)) {
                 group.targets.push((token, slot, row));
             }
         }
     }
 
-    /// Runs every graph that has rows, with `launch` added to each.
-    pub(super) fn run(&mut self, launch: Duration) -> Result<DeviceRun, GraphError> {
-        let start = now();
-        let mut ran = DeviceRun::default();
-        for group in self.groups.iter_mut().filter(|group| !group.targets.is_empty()) {
-            group.graph.run(&group.rows, &mut group.output)?;
-            ran.launches += 1;
-            ran.padding += group.rows.padding() as u64;
-            if !launch.is_zero() {
-                std::thread::sleep(launch);
+    /// Launches every graph that has rows.
+    pub(super) fn launch(&mut self, launchers: &mut Launchers) -> Result<(), String> {
+        for (place, slot) in self.groups.iter_mut().enumerate() {
+            if let Some(group) = slot.take_if(|group| !group.targets.is_empty()) {
+                launchers.launch(place, group)?;
             }
         }
-        ran.took = start.elapsed();
-        Ok(ran)
+        Ok(())
     }
 
-    /// Puts valid rows where they belong.
-    pub(super) fn scatter(&self, block: &mut ExpertBlock<'_>) {
-        for group in &self.groups {
+    /// Waits for the graphs and puts valid rows where they belong.
+    pub(super) fn collect(
+        &mut self,
+        launchers: &mut Launchers,
+        block: &mut ExpertBlock<'_>,
+    ) -> Result<DeviceRun, String> {
+        let mut ran = DeviceRun::default();
+        let collected = launchers.collect(|place, group| {
+            ran.launches += 1;
+            ran.padding += group.rows.padding() as u64;
+            ran.took += group.took;
+            self.groups[place] = Some(group);
+        });
+        collected?;
+        for group in self.groups.iter().flatten() {
             let width = group.rows.hidden();
             for &(token, slot, row) in &group.targets {
                 block.write_row(token, slot, &group.output[row * width..(row + 1) * width]);
             }
         }
+        Ok(ran)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Hot experts on a static-graph device during prefill, everything else on the CPU, both
-//! at once (H1). Shapes come from `motley_plan::tiers`, overflow from
+//! Hot experts on a static-graph device during prefill, everything else on the other units, all
+//! at once (H1), wherever the experts are (M8). Shapes come from `motley_plan::tiers`, overflow from
 //! `motley_sched::overflow`; this module carries them out.
 //!
 //! * `options`: how the device is used.
@@ -7,11 +7,13 @@
 //! * `shape`: one layer's groups and capacities from a profile (N1, N2, N4, N5).
 //! * `weights`: experts read from the model's files, as numbers.
 //! * `layer`: a layer's compiled graphs and the rows on their way (W3).
+//! * `launch`: threads that launch graphs, several at once.
 //! * `run`: a block divided, computed and put together (N3).
 //! * [`figures`]: drop and padding rates per layer (N8).
 
 mod calibrate;
 mod figures;
+mod launch;
 mod layer;
 mod options;
 mod run;
@@ -23,17 +25,16 @@ pub use figures::{LayerFigures, NpuFigures};
 pub use motley_npu::cache::MAX_CACHE_BYTES;
 pub use motley_npu::{GraphLimits, Precision, Provider, ProviderConfig};
 pub use motley_plan::tiers::GroupCosts;
-pub use options::{NpuOptions, NpuOverflow};
+pub use options::{NpuChoice, NpuOptions, NpuOverflow};
 pub use shape::even_profile;
 
 use crate::blocks::gates::{Gates, GatesError};
 use crate::engine::Engine;
 use motley_model::ModelSpec;
 use motley_npu::{GraphCache, Runtime, RuntimeError};
-use motley_plan::Loading;
 use motley_profile::Profile;
 use options::Shared;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Why there is no device for a model.
@@ -60,9 +61,12 @@ pub enum NpuError {
     /// Pruning goes by router weights, and they cannot be read.
     #[error(transparent)]
     Gates(#[from] GatesError),
-    /// Experts stay on disk, and the device's share of them would be in memory twice.
-    #[error("a static-graph device takes experts that are in memory; load with --loading mapped")]
-    OnDemand,
+}
+
+/// Loads ONNX Runtime, from `library` or where `ORT_DYLIB_PATH` says; the file it was.
+pub fn load_runtime(library: Option<&Path>) -> Result<PathBuf, NpuError> {
+    Runtime::load(library)?;
+    Ok(Runtime::library(library)?)
 }
 
 /// What the device did, while sessions run.
@@ -87,9 +91,6 @@ impl Engine {
     /// Gives sessions started from now on a static-graph device. Graphs are compiled
     /// when a layer first meets a chunk that is large enough.
     pub fn use_npu(&mut self, options: NpuOptions) -> Result<NpuHandle, NpuError> {
-        if self.loading() == Loading::OnDemand {
-            return Err(NpuError::OnDemand);
-        }
         let (spec, files) = self.files();
         check_profile(&spec, &options.profile)?;
         let runtime = Runtime::load(options.library.as_deref())?;
@@ -105,7 +106,9 @@ impl Engine {
         let figures = Mutex::default();
         let shared = Arc::new(Shared { spec, files, runtime, cache, gates, options, figures });
         let made = Arc::clone(&shared);
-        self.set_helper(Arc::new(move || Box::new(run::NpuHelper::new(Arc::clone(&made)))));
+        self.set_static_unit(Arc::new(move |places| {
+            Box::new(run::NpuUnit::new(Arc::clone(&made), places))
+        }));
         Ok(NpuHandle(shared))
     }
 }

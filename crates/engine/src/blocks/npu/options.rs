@@ -2,6 +2,7 @@
 
 use super::figures::NpuFigures;
 use crate::blocks::gates::Gates;
+use motley_cost::ComputeCost;
 use motley_model::{ModelSpec, OpenedFile};
 use motley_npu::cache::MAX_CACHE_BYTES;
 use motley_npu::{GraphCache, GraphLimits, ProviderConfig, Runtime};
@@ -23,6 +24,24 @@ pub enum NpuOverflow {
     Pad,
 }
 
+/// What decides which groups go on the device (N5).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum NpuChoice {
+    /// All of them.
+    #[default]
+    Every,
+    /// Those that are faster there by these costs.
+    Known(GroupCosts),
+    /// The same, with graphs measured as they are compiled; and of each block only what ends
+    /// earlier for it.
+    Measured {
+        /// One expert on the CPU.
+        cpu: ComputeCost,
+        /// Reading one from disk, where it is not in memory.
+        read_us: f64,
+    },
+}
+
 /// How the device is used.
 #[derive(Debug, Clone)]
 pub struct NpuOptions {
@@ -41,9 +60,11 @@ pub struct NpuOptions {
     pub headroom: f64,
     /// Most experts in one graph.
     pub group_experts: usize,
-    /// What either side costs, so that cold groups stay on the CPU (N5); `None` puts
-    /// every group on the device.
-    pub costs: Option<GroupCosts>,
+    pub choice: NpuChoice,
+    /// Most bytes of weights in graphs; every layer has its part.
+    pub memory_bytes: u64,
+    /// Graphs that are launched at once.
+    pub launches: usize,
     /// Added to every launch: what a device's driver costs and a stand-in's does not.
     pub launch_cost: Duration,
     /// Tokens of a prefill chunk the capacities are for; blocks of less than a quarter
@@ -65,7 +86,9 @@ impl NpuOptions {
             overflow: NpuOverflow::default(),
             headroom: 1.0,
             group_experts: 16,
-            costs: None,
+            choice: NpuChoice::default(),
+            memory_bytes: u64::MAX,
+            launches: 4,
             launch_cost: Duration::ZERO,
             chunk_tokens,
             profile,

@@ -1,89 +1,117 @@
-//! A block divided between the device and the CPU, computed by both at once (H1), and
+//! A block divided between the device and the other units, computed by both at once (H1), and
 //! put together. What is past capacity spills, is dropped, or finds room (N3).
 
 use super::figures::LayerFigures;
+use super::launch::Launchers;
 use super::layer::NpuLayer;
-use super::options::{NpuOverflow, Shared};
+use super::options::{NpuChoice, NpuOverflow, Shared};
 use super::weights::LayerError;
-use crate::blocks::helper::BlockHelper;
-use crate::blocks::way::way_of;
+use crate::blocks::resident::{ExpertPlace, ExpertPlaces};
+use crate::blocks::static_unit::StaticUnit;
 use crate::clock::now;
-use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
-use motley_plan::ExpertKernels;
+use motley_ggml::{CpuUnit, ExpertBlock};
 use motley_sched::Phase;
 use motley_sched::overflow::{Capped, Overflow, Pair, cap};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
-/// Below this part of the chunk the capacities are for, a block stays on the CPU.
+/// Below this part of the chunk the capacities are for, a block stays with the other units.
 const LEAST_SHARE: f64 = 0.25;
 
 /// The device in one session.
-pub(super) struct NpuHelper {
+pub(super) struct NpuUnit {
     shared: Arc<Shared>,
-    /// Layers met so far; `None` runs on the CPU.
+    /// Where experts are, unless all are in memory.
+    places: Option<ExpertPlaces>,
+    /// Layers met so far; `None` runs elsewhere.
     layers: HashMap<u32, Option<NpuLayer>>,
+    launchers: Launchers,
     scores: Vec<f32>,
+    /// When the block under way was begun, and what it adds to the figures.
+    begun: Option<(Instant, LayerFigures)>,
 }
 
-impl BlockHelper for NpuHelper {
-    fn run(
+impl StaticUnit for NpuUnit {
+    fn begin(
         &mut self,
         phase: Phase,
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
-        kernels: &ExpertKernels,
-    ) -> Result<Option<ComputeOutcome>, String> {
+    ) -> Result<bool, String> {
         let least = LEAST_SHARE * f64::from(self.shared.options.chunk_tokens);
         if phase == Phase::Decode || !self.is_ready(block) {
-            return Ok(None);
+            return Ok(false);
         }
         if (block.tokens() as f64) < least {
-            self.count(block, LayerFigures { left: pairs_of(block), ..Default::default() });
-            return Ok(None);
+            self.count(block, &LayerFigures { left: pairs_of(block), ..Default::default() });
+            return Ok(false);
         }
         self.score(block, cpu)?;
-        let Some(Some(layer)) = self.layers.get_mut(&block.layer()) else { return Ok(None) };
-        let divided = Divided::of(block, layer, &self.scores, self.shared.options.overflow);
-        layer.gather(block, &divided.capped.kept);
-        for pair in &divided.capped.pruned {
+        let capacity = self.capacity(block);
+        let Some(Some(layer)) = self.layers.get_mut(&block.layer()) else { return Ok(false) };
+        let capped = divide(block, &capacity, &self.scores, self.shared.options.overflow);
+        layer.gather(block, &capped.kept);
+        for pair in capped.kept.iter().chain(&capped.pruned) {
+            block.set_aside(pair.token as usize, usize::from(pair.slot));
+        }
+        for pair in &capped.pruned {
             block.drop_row(pair.token as usize, usize::from(pair.slot));
         }
-        let launch = self.shared.options.launch_cost;
-        let (device, outcome, cpu_took) = std::thread::scope(|scope| {
-            let device = scope.spawn(|| layer.run(launch));
-            let start = now();
-            let rows = &divided.cpu_rows;
-            let way = way_of(kernels, block);
-            let outcome = cpu.compute_rows(block, rows, way);
-            let cpu_took = start.elapsed();
-            (device.join(), outcome, cpu_took)
-        });
-        let device = device
-            .map_err(|_| "the device's thread panicked".to_owned())?
-            .map_err(|error| error.to_string())?;
-        layer.scatter(block);
-        let capped = &divided.capped;
+        layer.launch(&mut self.launchers)?;
         let added = LayerFigures {
             blocks: 1,
             pairs: pairs_of(block),
             device: capped.kept.len() as u64,
             spilled: capped.spilled.len() as u64,
             pruned: capped.pruned.len() as u64,
-            padding: device.padding,
-            launches: device.launches,
-            left: 0,
-            device_us: device.took.as_micros() as u64,
-            cpu_us: cpu_took.as_micros() as u64,
+            ..LayerFigures::default()
         };
-        self.count(block, added);
-        outcome.map(Some).map_err(|error| error.to_string())
+        self.begun = Some((now(), added));
+        Ok(true)
+    }
+
+    fn finish(&mut self, block: &mut ExpertBlock<'_>) -> Result<(), String> {
+        let Some((begun, added)) = self.begun.take() else { return Ok(()) };
+        let cpu_us = begun.elapsed().as_micros() as u64;
+        let Some(Some(layer)) = self.layers.get_mut(&block.layer()) else { return Ok(()) };
+        let device = layer.collect(&mut self.launchers, block)?;
+        let (padding, launches) = (device.padding, device.launches);
+        let device_us = device.took.as_micros() as u64;
+        self.count(block, &LayerFigures { padding, launches, device_us, cpu_us, ..added });
+        Ok(())
     }
 }
 
-impl NpuHelper {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, layers: HashMap::new(), scores: Vec::new() }
+impl NpuUnit {
+    pub(super) fn new(shared: Arc<Shared>, places: Option<ExpertPlaces>) -> Self {
+        let launchers = Launchers::start(shared.options.launches, shared.options.launch_cost);
+        let (layers, scores) = (HashMap::new(), Vec::new());
+        Self { shared, places, layers, launchers, scores, begun: None }
+    }
+
+    /// By expert: rows of this block it may have on the device.
+    fn capacity(&self, block: &ExpertBlock<'_>) -> Vec<u32> {
+        let number = block.layer();
+        let Some(Some(layer)) = self.layers.get(&number) else { return Vec::new() };
+        let mut loads = vec![0; block.experts()];
+        block.rows().for_each(|(_, _, expert)| loads[expert as usize] += 1);
+        let launches = self.shared.options.launches;
+        let NpuChoice::Measured { cpu, read_us } = self.shared.options.choice else {
+            return layer.capacity(&loads, launches, None);
+        };
+        let on_disk: Vec<bool> = match &self.places {
+            None => Vec::new(),
+            Some(places) => {
+                let places = places.layer(number as usize, loads.len());
+                places.map(|place| place == ExpertPlace::Disk).collect()
+            }
+        };
+        let elsewhere_us = |expert: u16, rows: u32| {
+            let read = rows > 0 && on_disk.get(usize::from(expert)).is_some_and(|is| *is);
+            cpu.us(rows).max(if read { read_us } else { 0.0 })
+        };
+        layer.capacity(&loads, launches, Some(&elsewhere_us))
     }
 
     /// Prepares the block's layer when it is met first; whether the device takes it.
@@ -113,9 +141,9 @@ impl NpuHelper {
         Ok(())
     }
 
-    fn count(&self, block: &ExpertBlock<'_>, added: LayerFigures) {
+    fn count(&self, block: &ExpertBlock<'_>, added: &LayerFigures) {
         let mut figures = self.shared.figures.lock().expect("no panic holds this lock");
-        figures.layers.entry(block.layer()).or_default().add(&added);
+        figures.layers.entry(block.layer()).or_default().add(added);
     }
 }
 
@@ -132,40 +160,25 @@ fn prepare(shared: &Shared, block: &ExpertBlock<'_>) -> Result<NpuLayer, String>
         .map_err(|error: LayerError| error.to_string())
 }
 
-/// Where the pairs of a block go.
-struct Divided {
-    capped: Capped,
-    /// (token, slot) for the CPU: cold experts, and what spilled.
-    cpu_rows: Vec<(usize, usize)>,
-}
-
-impl Divided {
-    fn of(block: &ExpertBlock<'_>, layer: &NpuLayer, scores: &[f32], policy: NpuOverflow) -> Self {
-        let experts = layer.capacity.len();
-        let (mut pairs, mut cpu_rows) = (Vec::new(), Vec::new());
-        for token in 0..block.tokens() {
-            for slot in 0..block.slots() {
-                let expert = block.expert(token, slot) as usize;
-                if layer.capacity.get(expert).is_none_or(|rows| *rows == 0) {
-                    cpu_rows.push((token, slot));
-                    continue;
-                }
-                let saliency = scores.get(token * experts + expert).copied().unwrap_or(0.0);
-                pairs.push(Pair {
-                    token: token as u32,
-                    slot: slot as u8,
-                    expert: expert as u16,
-                    saliency,
-                });
-            }
-        }
-        let overflow = match policy {
-            NpuOverflow::Prune => Overflow::Prune,
-            NpuOverflow::Spill | NpuOverflow::Pad => Overflow::Spill,
-        };
-        let capped = cap(&pairs, &layer.capacity, overflow);
-        let spilled = capped.spilled.iter();
-        cpu_rows.extend(spilled.map(|pair| (pair.token as usize, usize::from(pair.slot))));
-        Self { capped, cpu_rows }
-    }
+/// Where the pairs of experts with a capacity go; all others stay with the other units.
+fn divide(
+    block: &ExpertBlock<'_>,
+    capacity: &[u32],
+    scores: &[f32],
+    policy: NpuOverflow,
+) -> Capped {
+    let on_device = |&(_, _, expert): &(usize, usize, u32)| {
+        capacity.get(expert as usize).is_some_and(|rows| *rows > 0)
+    };
+    let pair = |(token, slot, expert): (usize, usize, u32)| {
+        let score = scores.get(token * capacity.len() + expert as usize);
+        let saliency = score.copied().unwrap_or(0.0);
+        Pair { token: token as u32, slot: slot as u8, expert: expert as u16, saliency }
+    };
+    let pairs: Vec<Pair> = block.rows().filter(on_device).map(pair).collect();
+    let overflow = match policy {
+        NpuOverflow::Prune => Overflow::Prune,
+        NpuOverflow::Spill | NpuOverflow::Pad => Overflow::Spill,
+    };
+    cap(&pairs, capacity, overflow)
 }

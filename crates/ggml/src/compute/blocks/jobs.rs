@@ -39,13 +39,7 @@ impl Jobs {
         wanted: impl Fn(u32) -> bool,
         block_rows: usize,
     ) -> Result<(), UnknownExpert> {
-        let slots = block.slots();
-        let all = (0..block.tokens()).flat_map(|token| (0..slots).map(move |slot| (token, slot)));
-        self.group(
-            all.map(|(token, slot)| (token, slot, block.expert(token, slot))),
-            experts,
-            wanted,
-        )?;
+        self.group(block.rows(), experts, wanted)?;
         self.cut(block_rows);
         Ok(())
     }
