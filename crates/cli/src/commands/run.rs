@@ -9,14 +9,15 @@ use crate::terminal::{self, note, print_json};
 use crate::timeline;
 use anyhow::{Context, Result};
 use motley_engine::{
-    ChatMessage, Engine, Finish, Generation, MachineHandle, MachineReport, Runtime, Seam, Session,
-    SessionOptions, SessionStats, StreamFigures, TextStream,
+    ChatMessage, EnergyWatch, Engine, Finish, Generation, MachineHandle, MachineReport, Runtime,
+    Seam, Session, SessionOptions, SessionStats, StreamFigures, TextStream,
 };
 use motley_plan::{Decision, Outputs};
+use motley_trace::EnergyRecord;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -27,17 +28,23 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
     known.measure_once(&runtime, global)?;
     let decision = decision(&known, &run.load, Outputs::Streams(1))?;
+    // Meters are looked for before files are given up.
+    let energy = EnergyWatch::of(Path::new("/"), &decision);
     let sandbox = restrict_files(run, &known, &decision)?;
     let engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
+    session.energy = energy;
     sandbox.restrict_calls()?;
     let generation =
         Generation { sampling: sampling(&run.sampling), max_tokens: run.tokens, ignore_end: false };
     match &run.prompt {
         Some(prompt) => complete(global, &engine, &mut session, prompt, &generation)?,
         None => chat(global, &engine, &mut session, &generation)?,
+    }
+    if let Some(energy) = engine.record(&session).energy.filter(|_| !global.json) {
+        note(&energy.to_string());
     }
     if let Some(last) = last {
         last.finish(&engine, &session);
@@ -65,7 +72,10 @@ fn complete(
     let interrupted = interrupt_flag()?;
     let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
     if global.json {
-        let report = RunReport::new(&answer, tokens.len(), &session.stats());
+        let report = RunReport {
+            energy: engine.record(session).energy,
+            ..RunReport::new(&answer, tokens.len(), &session.stats())
+        };
         return print_json(&serde_json::to_string(&report)?);
     }
     writeln!(std::io::stdout())?;
@@ -141,6 +151,7 @@ fn answer(
             ControlFlow::Continue(())
         }
     })?;
+    session.energy.rest();
     written?;
     let rest = stream.finish();
     if show {
@@ -251,6 +262,9 @@ struct RunReport<'a> {
     decode_tokens_per_s: f64,
     expert_blocks: u64,
     delegated_splits: u64,
+    /// Absent where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy: Option<EnergyRecord>,
 }
 
 impl<'a> RunReport<'a> {
@@ -268,6 +282,7 @@ impl<'a> RunReport<'a> {
             decode_tokens_per_s: rate(stats.decode_tokens, stats.decode_time),
             expert_blocks: stats.seam.blocks,
             delegated_splits: stats.seam.delegated,
+            energy: None,
         }
     }
 }
