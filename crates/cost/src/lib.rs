@@ -1,4 +1,4 @@
-//! What work costs: linear models of compute, transfer and energy (H4, M1).
+//! What work costs: linear models of compute and transfer, and what cores draw (H4, M1).
 //!
 //! Judgement: pure functions of descriptions and samples. Nothing here measures, reads a
 //! clock or touches a file; a driver hands over the samples.
@@ -7,7 +7,6 @@
 //! * [`time`]: [`Nanos`], the one unit of time that crosses crates.
 //! * [`compute`]: time of one expert on one unit for a number of tokens.
 //! * [`transfer`]: time to move bytes over a link.
-//! * [`energy`]: joules of a device over a span.
 //! * [`power`]: A3, what a choice of CPU cores draws, without a meter.
 //! * [`derive`](mod@derive): the models from a machine description and an expert's shape.
 //! * [`parallel`]: one expert split over several units (G1).
@@ -20,7 +19,6 @@
 pub mod calibration;
 pub mod compute;
 pub mod derive;
-pub mod energy;
 pub mod fit;
 pub mod nnls;
 pub mod parallel;
@@ -32,7 +30,6 @@ pub mod transfer;
 pub use calibration::{CalibrationError, CalibrationFile, ExpertCost, WeightLayout};
 pub use compute::{ComputeCost, ComputeSample};
 pub use derive::{Efficiency, ExpertShape};
-pub use energy::EnergyCost;
 pub use fit::{Fit, FitError, Residuals};
 pub use parallel::TensorParallel;
 pub use power::PowerHeuristic;

@@ -379,6 +379,7 @@ impl Engine {
             prefill: stats.prefill,
             decode: stats.decode,
             sampling_s: stats.sampling_time.as_secs_f64(),
+            energy: session.energy.record(&stats.prefill, &stats.decode),
         }
     }
 }

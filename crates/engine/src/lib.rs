@@ -12,6 +12,7 @@
 //! * [`blocks`]: what happens to each routed-expert block: in memory, streamed, with devices.
 //! * [`threads`]: which threads compute.
 //! * [`text`]: between text and tokens.
+//! * [`energy`]: joules of what is computed, by meter or by model (M7).
 //! * [`eval`]: perplexity and multiple choice, with intervals.
 //! * [`clock`]: the wall clock, or a simulation's. `sync`: what threads wait with.
 
@@ -21,6 +22,7 @@ pub mod batching;
 pub mod blocks;
 mod chunk;
 pub mod clock;
+pub mod energy;
 pub mod engine;
 pub mod eval;
 pub mod execute;
@@ -42,6 +44,7 @@ pub use blocks::predict::PredictionAccuracy;
 pub use blocks::pressure::machine_memory;
 pub use blocks::routing::{RoutedBlock, RoutingWatcher};
 pub use chunk::chunk_for;
+pub use energy::{EnergyCounter, EnergyWatch, Joules};
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{

@@ -7,6 +7,7 @@ use crate::blocks::machine::disk::ExpertsError;
 use crate::blocks::step::CurrentStep;
 use crate::chunk::{Logits, chunk_for};
 use crate::clock::now;
+use crate::energy::EnergyWatch;
 use crate::text::sampling::{self, BadLogits, Sampling};
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores;
@@ -168,6 +169,8 @@ pub struct Session {
     step: Arc<CurrentStep>,
     contention: Option<ContentionWatch>,
     setup: Option<SchedulerSetup>,
+    /// What its computing draws; watches nothing until it is replaced by one that does.
+    pub energy: EnergyWatch,
 }
 
 /// What an engine gives a session.
@@ -206,6 +209,7 @@ impl Session {
             step: parts.step,
             contention: parts.contention,
             setup,
+            energy: EnergyWatch::default(),
         })
     }
 
@@ -393,6 +397,7 @@ impl Session {
         logits: Logits,
     ) -> Result<(), SessionError> {
         self.step.set(phase);
+        self.energy.enter(phase);
         self.batch.clear();
         let wanted = logits.rows(tokens.len());
         for (index, &token) in tokens.iter().enumerate() {

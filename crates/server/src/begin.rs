@@ -25,7 +25,7 @@ pub(crate) fn begin(
     let batching = Batching::start(engine, batch, Some(watcher))?;
     let gate = Gate::new(admission_limits(batch, &options.limits));
     Ok(App {
-        metrics: Metrics::new(batching.clone(), Arc::clone(&gate)),
+        metrics: Metrics::new(batching.clone(), Arc::clone(&gate), Arc::clone(&options.energy)),
         gate,
         prompt_bytes_max: prompt_bytes_max(batching.engine(), batching.longest()),
         batching,

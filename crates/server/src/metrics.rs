@@ -5,9 +5,10 @@ use crate::gate::Gate;
 use axum::http::StatusCode;
 use motley_engine::batching::Health;
 use motley_engine::blocks::resident::ExpertPlaces;
-use motley_engine::{BatchFigures, Batching};
+use motley_engine::{BatchFigures, Batching, EnergyCounter, Joules};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -34,7 +35,7 @@ struct StatusLabel {
 }
 
 impl Metrics {
-    pub(crate) fn new(batching: Batching, gate: Arc<Gate>) -> Self {
+    pub(crate) fn new(batching: Batching, gate: Arc<Gate>, energy: Arc<EnergyCounter>) -> Self {
         let mut registry = Registry::with_prefix("motley");
         let statuses = Family::<StatusLabel, Counter>::default();
         let seconds = || Histogram::new(exponential_buckets(0.005, 2.0, 16));
@@ -50,7 +51,7 @@ impl Metrics {
             "From the request to the end of its response",
             whole_answer.clone(),
         );
-        registry.register_collector(Box::new(AtScrape { batching, gate }));
+        registry.register_collector(Box::new(AtScrape { batching, gate, energy }));
         Self { registry, statuses, first_token, whole_answer }
     }
 
@@ -73,10 +74,11 @@ impl Metrics {
     }
 }
 
-/// Reads the figures of the batching thread and of the gate at each scrape.
+/// Reads the figures of the batching thread, of the gate and of meters at each scrape.
 struct AtScrape {
     batching: Batching,
     gate: Arc<Gate>,
+    energy: Arc<EnergyCounter>,
 }
 
 impl Debug for AtScrape {
@@ -106,6 +108,9 @@ impl Collector for AtScrape {
             let here = ConstGauge::new(places.in_devices() as i64);
             one(&mut encoder, "experts_on_devices", "Experts on devices, of all layers", &here)?;
         }
+        if let Some(joules) = self.energy.joules(&|phase| figures.busy_in(phase)) {
+            energy(&mut encoder, joules)?;
+        }
         let busy = ConstCounter::new(figures.busy.as_secs_f64());
         one(&mut encoder, "compute_seconds", "Time spent computing", &busy)?;
         let decode = ConstCounter::new(figures.decode_busy.as_secs_f64());
@@ -126,7 +131,20 @@ impl AtScrape {
     }
 }
 
-fn one<M: EncodeMetric + prometheus_client::metrics::TypedMetric>(
+/// A figure that nobody knows is absent, never 0.
+fn energy(encoder: &mut DescriptorEncoder<'_>, joules: Joules) -> Result<(), std::fmt::Error> {
+    let (source, joules) = match joules {
+        Joules::Metered(joules) => ("meter", joules),
+        Joules::Modelled(joules) => ("model", joules),
+    };
+    let counter = ConstCounter::new(joules);
+    let help = "Energy since the start: by meter at all times, by model while computing";
+    let of_type = counter.metric_type();
+    let mut encoder = encoder.encode_descriptor("energy_joules", help, None, of_type)?;
+    counter.encode(encoder.encode_family(&[("source", source)])?)
+}
+
+fn one<M: EncodeMetric + TypedMetric>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,

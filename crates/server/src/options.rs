@@ -1,7 +1,9 @@
 //! What a server is started with.
 
 use crate::origin::CorsOrigin;
+use motley_engine::EnergyCounter;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How to serve.
@@ -19,6 +21,8 @@ pub struct ServeOptions {
     pub log_text: bool,
     /// Ceiling for memory, shown beside what is used.
     pub memory_bytes: Option<u64>,
+    /// Energy since the start.
+    pub energy: Arc<EnergyCounter>,
     pub limits: ServeLimits,
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn record() -> RunRecord {
             predicted: None,
         }),
         sampling_s: 0.0,
+        energy: None,
         prefill: phase(32, 4, 60, 512),
         decode: phase(64, 256, 1024, 1024),
     }

@@ -223,6 +223,7 @@ mod tests {
                 predicted: None,
             }),
             sampling_s: 0.0,
+            energy: None,
             prefill: PhaseRecord {
                 time_s: 1.0,
                 blocks_s: 0.8,

@@ -32,6 +32,6 @@ pub use key::{ExpertGrid, ExpertKey};
 pub use memory::Trace;
 pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
-pub use run::{PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
+pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
 pub use summary::{Summary, SummaryBuilder};
 pub use write::TraceWriter;

@@ -3,6 +3,7 @@
 //! Written by drivers, read by `sim` and `explain`; measures nothing itself.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use thiserror::Error;
 
 /// Version of the format.
@@ -38,6 +39,60 @@ pub struct RunRecord {
     /// Choosing tokens, in neither phase's time.
     #[serde(default)]
     pub sampling_s: f64,
+    /// What it used; `None` where nothing measures it and nobody said what the machine draws.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyRecord>,
+}
+
+/// Energy of a run (M7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnergyRecord {
+    pub source: EnergySource,
+    pub prefill_joules: f64,
+    pub decode_joules: f64,
+    /// Of decoding; `None` when no token was.
+    pub joules_per_token: Option<f64>,
+    /// What the plan expected of that, where it knew what the machine draws.
+    pub predicted_joules_per_token: Option<f64>,
+}
+
+/// How energy is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnergySource {
+    /// Read from the meters of this name.
+    Meter(String),
+    /// The draw the plan expected, over the time the run took.
+    Model,
+}
+
+impl EnergyRecord {
+    fn is_possible(&self) -> bool {
+        let per_token = [self.joules_per_token, self.predicted_joules_per_token];
+        let sums = [self.prefill_joules, self.decode_joules];
+        let mut all = sums.into_iter().chain(per_token.into_iter().flatten());
+        all.all(|joules| joules.is_finite() && joules >= 0.0)
+    }
+}
+
+impl fmt::Display for EnergyRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(joules) = self.joules_per_token {
+            write!(f, "{} J/token to decode, ", three_digits(joules))?;
+        }
+        write!(f, "{} J for prompts, by ", three_digits(self.prefill_joules))?;
+        match &self.source {
+            EnergySource::Meter(name) => write!(f, "meter {name}"),
+            EnergySource::Model => f.write_str("model"),
+        }
+    }
+}
+
+/// A figure that may be of any size, for people.
+fn three_digits(value: f64) -> String {
+    let decimals = (2.0 - value.max(1e-6).log10().floor()).max(0.0) as usize;
+    format!("{value:.decimals$}")
 }
 
 /// Experts shared with devices.
@@ -197,6 +252,9 @@ pub enum RunError {
     /// A time that cannot be.
     #[error("a time of the {phase} is negative or not a number")]
     Time { phase: &'static str },
+    /// Energy that cannot be.
+    #[error("the energy is negative or not a number")]
+    Energy,
 }
 
 impl RunRecord {
@@ -217,6 +275,9 @@ impl RunRecord {
         if !(record.sampling_s.is_finite() && record.sampling_s >= 0.0) {
             return Err(RunError::Time { phase: "sampling" });
         }
+        if !record.energy.as_ref().is_none_or(EnergyRecord::is_possible) {
+            return Err(RunError::Energy);
+        }
         Ok(record)
     }
 }
@@ -228,6 +289,16 @@ fn ratio(part: f64, whole: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn energy() -> EnergyRecord {
+        EnergyRecord {
+            source: EnergySource::Meter("RAPL package-0".into()),
+            prefill_joules: 40.0,
+            decode_joules: 4.1,
+            joules_per_token: Some(0.4104),
+            predicted_joules_per_token: None,
+        }
+    }
 
     fn record() -> RunRecord {
         let decode = PhaseRecord {
@@ -258,6 +329,7 @@ mod tests {
             prefill: PhaseRecord::default(),
             decode,
             sampling_s: 0.0,
+            energy: Some(energy()),
         }
     }
 
@@ -286,7 +358,28 @@ mod tests {
             refused(&text.replace("\"motley_run\":1", "\"motley_run\":9")).contains("version 9")
         );
         assert!(refused(&text.replace("\"time_s\":2.0", "\"time_s\":-2.0")).contains("decode"));
+        assert!(
+            refused(&text.replace("\"prefill_joules\":", "\"prefill_joules\":-"))
+                .contains("energy")
+        );
         assert!(refused("{}").contains("--stats"));
         assert!(refused(&" ".repeat(MAX_RUN_BYTES + 1)).contains("bytes"));
+    }
+
+    #[test]
+    fn energy_says_how_it_is_known_and_records_without_it_are_read() {
+        let said = "0.410 J/token to decode, 40.0 J for prompts, by meter RAPL package-0";
+        assert_eq!(energy().to_string(), said);
+        let none_decoded = EnergyRecord {
+            source: EnergySource::Model,
+            prefill_joules: 1234.5,
+            joules_per_token: None,
+            ..energy()
+        };
+        assert_eq!(none_decoded.to_string(), "1234 J for prompts, by model");
+        let older = RunRecord { energy: None, ..record() };
+        let text = serde_json::to_string(&older).unwrap();
+        assert!(!text.contains("energy"), "{text}");
+        assert_eq!(RunRecord::parse(&text).unwrap(), older);
     }
 }

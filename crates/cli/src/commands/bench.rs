@@ -19,7 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use motley_cost::statistics::quartiles;
 use motley_engine::{Runtime, Seam, load};
 use motley_plan::{Decision, Outputs};
-use motley_trace::RunRecord;
+use motley_trace::{EnergySource, RunRecord};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -41,16 +41,16 @@ pub(crate) fn run(global: &Global, bench: &Bench) -> Result<()> {
     }
     let job = job(global, bench)?;
     let load_before = load_average();
-    let (mut pairs, mut experts) = (Vec::new(), Vec::new());
+    let (mut pairs, mut last) = (Vec::new(), None);
     let bar = progress(global.json, bench.pairs);
     for index in 0..bench.pairs {
         let (pair, record) = pair(&job, index % 2 == 1)?;
         pairs.push(pair);
-        experts = record.as_ref().map_or(experts, ways);
+        last = record.or(last);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = BenchReport::new(bench, &job, pairs, (load_before, load_average()), experts);
+    let report = BenchReport::new(bench, &job, pairs, (load_before, load_average()), last);
     if global.json {
         print_json(&serde_json::to_string_pretty(&report)?)?;
     } else {
@@ -68,6 +68,8 @@ struct Pair {
     motley_decode: f64,
     bare_streams: f64,
     motley_streams: f64,
+    /// Of decoding, where both were read from a meter.
+    joules_per_token: Option<(f64, f64)>,
     /// Whether both decoded the same tokens.
     same_tokens: bool,
     delegated: u64,
@@ -88,10 +90,16 @@ fn pair(job: &Job, motley_first: bool) -> Result<(Pair, Option<RunRecord>)> {
         motley_decode: rate(job.decode, &motley.decode_s),
         bare_streams: rate(streams_tokens(job.streams), &bare.streams_s),
         motley_streams: rate(streams_tokens(job.streams), &motley.streams_s),
+        joules_per_token: joules_per_token(&bare).zip(joules_per_token(&motley)),
         same_tokens: bare.tokens == motley.tokens,
         delegated: motley.delegated,
     };
     Ok((pair, motley.record))
+}
+
+/// Of decoding, all repetitions together, by meter: workers watch nothing else.
+fn joules_per_token(outcome: &Outcome) -> Option<f64> {
+    outcome.record.as_ref()?.energy.as_ref()?.joules_per_token
 }
 
 pub(crate) fn child(job: &Job) -> Result<Outcome> {
@@ -160,7 +168,7 @@ impl Spread {
     }
 }
 
-/// One phase over all pairs, tokens per second and Motley ÷ bare.
+/// One phase over all pairs, tokens per second (of energy: joules per token) and Motley ÷ bare.
 #[derive(Debug, Serialize)]
 struct Phase {
     name: &'static str,
@@ -200,6 +208,10 @@ struct BenchReport {
     /// How the CPU computed the experts of each phase, in words.
     experts: Vec<String>,
     phases: Vec<Phase>,
+    /// Where `energy` was read.
+    meter: Option<String>,
+    /// Joules of a decoded token; `None` where no meter tells them.
+    energy: Option<Phase>,
     pairs: Vec<Pair>,
     same_tokens: bool,
     delegated: u64,
@@ -213,11 +225,13 @@ impl BenchReport {
         job: &Job,
         pairs: Vec<Pair>,
         (before, after): (Option<f64>, Option<f64>),
-        experts: Vec<String>,
+        last: Option<RunRecord>,
     ) -> Self {
         let prefill: fn(&Pair) -> (f64, f64) = |p| (p.bare_prefill, p.motley_prefill);
         let decode: fn(&Pair) -> (f64, f64) = |p| (p.bare_decode, p.motley_decode);
         let streams: fn(&Pair) -> (f64, f64) = |p| (p.bare_streams, p.motley_streams);
+        let joules: fn(&Pair) -> (f64, f64) = |p| p.joules_per_token.unwrap_or_default();
+        let metered = pairs.iter().all(|pair| pair.joules_per_token.is_some());
         let mut phases = vec![
             Phase::new("prefill", bench.prefill, &pairs, prefill),
             Phase::new("decode", bench.decode, &pairs, decode),
@@ -231,8 +245,10 @@ impl BenchReport {
             devices: decided(job, |decision| decision.why.devices.clone()),
             memory_bytes: job.decision.as_ref().and_then(|decision| decision.memory_bytes),
             repack: job.decision.as_ref().is_some_and(|decision| !decision.exact),
-            experts,
+            experts: last.as_ref().map_or_else(Vec::new, ways),
             phases,
+            meter: last.and_then(meter_of),
+            energy: metered.then(|| Phase::new("energy", bench.decode, &pairs, joules)),
             same_tokens: pairs.iter().all(|pair| pair.same_tokens),
             delegated: pairs.iter().map(|pair| pair.delegated).sum(),
             pairs,
@@ -261,16 +277,37 @@ fn render(report: &BenchReport) -> String {
     }
     let load = |value: Option<f64>| value.map_or("unknown".into(), |load| format!("{load:.2}"));
     format!(
-        "{}: {}\n{table}\n{}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
+        "{}: {}\n{table}\n{}\n{}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
         report.model,
         report.loading,
         report.experts.join("; "),
+        energy(report),
         report.pairs.len(),
         if report.same_tokens { "yes" } else { "no" },
         report.delegated,
         load(report.load_before),
         load(report.load_after),
     )
+}
+
+/// Energy in a line. A model knows what the plan draws, and nothing of the bare engine.
+fn energy(report: &BenchReport) -> String {
+    let Some((energy, meter)) = report.energy.as_ref().zip(report.meter.as_ref()) else {
+        return "no meter tells the energy, and a model would know nothing of the bare engine"
+            .into();
+    };
+    let Phase { bare, motley, ratio, .. } = energy;
+    format!(
+        "decode by meter {meter}: bare {:.3} J/token, motley {:.3}, ratio {:.3} ({:.3} … {:.3})",
+        bare.median, motley.median, ratio.median, ratio.lower_quartile, ratio.upper_quartile
+    )
+}
+
+fn meter_of(record: RunRecord) -> Option<String> {
+    match record.energy?.source {
+        EnergySource::Meter(name) => Some(name),
+        EnergySource::Model => None,
+    }
 }
 
 /// The one-minute load average, where the system has one.

@@ -200,6 +200,11 @@ impl Explained {
             let read = format!("experts read at {rate:.1} GB/s{reach} on {threads} threads");
             facts.push(("Memory", read));
         }
+        if let Some(energy) = &self.record.energy {
+            facts.push(("Energy", energy.to_string()));
+            let predicted = energy.predicted_joules_per_token;
+            facts.extend(predicted.map(|joules| ("", format!("{joules:.3} J/token predicted"))));
+        }
         facts
     }
 

@@ -10,14 +10,15 @@ use crate::terminal::{self, note, print_json};
 use crate::timeline;
 use anyhow::{Context, Result};
 use motley_engine::{
-    ChatMessage, Engine, Finish, Generation, MachineHandle, MachineReport, Runtime, Seam, Session,
-    SessionOptions, SessionStats, StreamFigures, TextStream,
+    ChatMessage, EnergyWatch, Engine, Finish, Generation, MachineHandle, MachineReport, Runtime,
+    Seam, Session, SessionOptions, SessionStats, StreamFigures, TextStream,
 };
 use motley_plan::{Decision, Outputs};
+use motley_trace::EnergyRecord;
 use serde::Serialize;
 use std::io::{BufRead, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
     known.measure_once(&runtime, global)?;
     let (decision, share) = npu::decide(&known, &run.load, Outputs::Streams(1), &run.npu)?;
+    // Meters are looked for before files are given up.
+    let energy = EnergyWatch::of(Path::new("/"), &decision);
     let sandbox = restrict_files(run, &known, &decision)?;
     let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     if !global.json {
@@ -38,6 +41,7 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
     let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
+    session.energy = energy;
     sandbox.restrict_calls()?;
     let generation =
         Generation { sampling: sampling(&run.sampling), max_tokens: run.tokens, ignore_end: false };
@@ -45,6 +49,9 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     match &run.prompt {
         Some(prompt) => complete(global, &units, &mut session, prompt, &generation)?,
         None => chat(global, &units, &mut session, &generation)?,
+    }
+    if let Some(energy) = engine.record(&session).energy.filter(|_| !global.json) {
+        note(&energy.to_string());
     }
     if let Some(last) = last {
         last.finish(&engine, &session);
@@ -100,7 +107,11 @@ fn complete(
     let interrupted = interrupt_flag()?;
     let answer = answer(engine, session, &tokens, generation, &interrupted, !global.json)?;
     if global.json {
-        let report = RunReport::new(&answer, tokens.len(), &session.stats(), units.graphs());
+        let report = RunReport {
+            energy: engine.record(session).energy,
+            npu: units.graphs(),
+            ..RunReport::new(&answer, tokens.len(), &session.stats())
+        };
         return print_json(&serde_json::to_string(&report)?);
     }
     writeln!(std::io::stdout())?;
@@ -176,6 +187,7 @@ fn answer(
             ControlFlow::Continue(())
         }
     })?;
+    session.energy.rest();
     written?;
     let rest = stream.finish();
     if show {
@@ -289,15 +301,13 @@ struct RunReport<'a> {
     /// Where static graphs took part.
     #[serde(skip_serializing_if = "Option::is_none")]
     npu: Option<NpuRow>,
+    /// Absent where nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy: Option<EnergyRecord>,
 }
 
 impl<'a> RunReport<'a> {
-    fn new(
-        answer: &'a Answer,
-        prompt_tokens: usize,
-        stats: &SessionStats,
-        npu: Option<NpuRow>,
-    ) -> Self {
+    fn new(answer: &'a Answer, prompt_tokens: usize, stats: &SessionStats) -> Self {
         Self {
             text: &answer.text,
             tokens: &answer.tokens,
@@ -311,7 +321,8 @@ impl<'a> RunReport<'a> {
             decode_tokens_per_s: rate(stats.decode_tokens, stats.decode_time),
             expert_blocks: stats.seam.blocks,
             delegated_splits: stats.seam.delegated,
-            npu,
+            npu: None,
+            energy: None,
         }
     }
 }

@@ -7,10 +7,11 @@ use crate::load::execute;
 use crate::npu;
 use crate::sandbox::Sandbox;
 use anyhow::{Context, Result, ensure};
-use motley_engine::{BatchOptions, Engine, Runtime, Seam};
+use motley_engine::{BatchOptions, EnergyWatch, Engine, Runtime, Seam};
 use motley_plan::{Decision, Outputs};
 use motley_server::{ServeLimits, ServeOptions, Server, bodies_bytes};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         !(decision.exact && paced),
         "--step-time: the plan is exact, so chunks have one length"
     );
+    // Meters are looked for before files are given up, and read by a thread started after it.
+    let energy = EnergyWatch::of(Path::new("/"), &decision);
     let written: Vec<_> = serve.npu.written().into_iter().collect();
     let needed = (&written[..], serve.npu.load_library()?);
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, needed)?;
@@ -44,7 +47,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    let options = serve_options(serve, api_key, engine.memory_bytes());
+    let options = serve_options(serve, api_key, engine.memory_bytes(), energy);
     let batch = batch_options(serve, &decision);
     talking.block_on(answer(global, &batch, options, Arc::new(engine), &sandbox))
 }
@@ -84,6 +87,7 @@ fn serve_options(
     serve: &Serve,
     api_key: Option<String>,
     memory_bytes: Option<u64>,
+    energy: EnergyWatch,
 ) -> ServeOptions {
     let safety = &serve.safety;
     let body_bytes = usize::try_from(safety.max_body).unwrap_or(usize::MAX);
@@ -96,6 +100,7 @@ fn serve_options(
         cors_origin: safety.cors.clone(),
         log_text: safety.log_text,
         memory_bytes,
+        energy: Arc::new(energy.count()),
         limits: ServeLimits {
             body_bytes,
             bodies_bytes: bodies_bytes(body_bytes),

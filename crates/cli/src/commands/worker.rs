@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use motley_engine::process_memory::{self, ProcessMemory};
 use motley_engine::streams::{StreamsShape, decode_streams, likeliest, made_up};
 use motley_engine::{
-    Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime, Seam, Session,
-    SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
+    EnergyWatch, Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime,
+    Seam, Session, SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
 use motley_plan::{Decision, ExpertKernels};
 use motley_trace::RunRecord;
@@ -153,6 +153,8 @@ fn work(job: &Job) -> Result<Outcome> {
     } else {
         engine.session(&options)?
     };
+    let gpus_compute = job.decision.as_ref().is_some_and(|decision| !decision.devices.is_empty());
+    session.energy = EnergyWatch::by_meters(Path::new("/"), gpus_compute);
     let mut outcome = Outcome {
         load_s,
         prefill_s: Vec::new(),
@@ -178,6 +180,7 @@ fn work(job: &Job) -> Result<Outcome> {
         ensure!(*expected == outcome.tokens, "repetition {done} gave other tokens than the first");
         done += 1;
     }
+    session.energy.rest();
     for _ in 0..if job.streams > 0 { job.repeat } else { 0 } {
         let shape = streams_shape(job.streams);
         outcome.streams_s.push(decode_streams(&engine, shape)?.as_secs_f64());

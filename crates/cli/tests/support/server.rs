@@ -24,14 +24,24 @@ impl Server {
 
     /// As [`Server::start`], with its log going to `log`.
     pub(crate) fn start_logging(model: &Path, args: &[&str], log: impl Into<Stdio>) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+        Self::launch(command.stderr(log), model, args)
+    }
+
+    /// As [`Server::start`], with its settings in `config`.
+    pub(crate) fn start_in(config: &Path, model: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+        Self::launch(command.env("MOTLEY_CONFIG", config), model, args)
+    }
+
+    fn launch(command: &mut Command, model: &Path, args: &[&str]) -> Self {
+        let mut child = command
             .env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"))
             .arg("serve")
             .arg(model)
             .args(["--json", "--port", "0", "--threads", "1", "--alias", "m"])
             .args(args)
             .stdout(Stdio::piped())
-            .stderr(log)
             .spawn()
             .expect("motley starts");
         let mut line = String::new();

@@ -5,6 +5,7 @@ use super::stream::{Ask, Event};
 use crate::blocks::figures::StreamFigures;
 use crate::clock::Clock;
 use motley_ggml::SeamCounts;
+use motley_sched::Phase;
 use motley_sched::batch::{self, BatchLimits, Planner, Sharing};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -117,6 +118,16 @@ pub struct BatchFigures {
     pub seam: SeamCounts,
     /// What streaming did, when experts are read on demand.
     pub stream: Option<StreamFigures>,
+}
+
+impl BatchFigures {
+    /// Time spent on steps of `phase`: decode has no prompt's rows among it.
+    pub fn busy_in(&self, phase: Phase) -> Duration {
+        match phase {
+            Phase::Prefill => self.busy.saturating_sub(self.decode_busy),
+            Phase::Decode => self.decode_busy,
+        }
+    }
 }
 
 /// A request on its way to the thread.

@@ -5,8 +5,8 @@
 //! runs of which the fastest counts: other work can only lengthen a run. Energy is of all runs.
 
 use crate::clock::now;
+use crate::energy::EnergyWatch;
 use crate::session::{Session, SessionError};
-use motley_host::energy::{self, Meter, Sampler, none::NoMeter, sampler::PERIOD};
 use motley_host::pressure;
 use motley_plan::cores::{CoreSearch, CoreSet, MachineCores, Measurement, Selection, ThreadSets};
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn tune(
         measured.push((set, found));
     }
     let took_s = begun.elapsed().as_secs_f64();
-    let meter = bench.meter_name();
+    let meter = bench.session.energy.meter_names().map(str::to_owned);
     Ok(search.selection().map(|selection| Tuned {
         sets: ThreadSets {
             prefill: cores.threads(&cores.pool.all_considered()),
@@ -75,8 +75,6 @@ pub fn tune(
 struct Bench<'a> {
     session: &'a mut Session,
     cores: &'a MachineCores,
-    meter: Box<dyn Meter>,
-    has_meter: bool,
     position: u32,
     /// The token the prompt is continued with, so that every run decodes the same.
     first: i32,
@@ -86,14 +84,9 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(session: &'a mut Session, cores: &'a MachineCores) -> Self {
         session.keep_threads();
-        let found = energy::find(Path::new("/"));
-        let has_meter = found.missing.is_none();
+        session.energy = EnergyWatch::by_meters(Path::new("/"), false);
         let (position, first) = (session.len(), likeliest(session.logits()));
-        Self { session, cores, meter: found.meter, has_meter, position, first, fastest: 0.0 }
-    }
-
-    fn meter_name(&self) -> Option<String> {
-        self.has_meter.then(|| self.meter.name())
+        Self { session, cores, position, first, fastest: 0.0 }
     }
 
     fn measure(&mut self, set: &CoreSet) -> Result<Measurement, SessionError> {
@@ -101,12 +94,7 @@ impl<'a> Bench<'a> {
         self.session.set_threads(&ThreadSets { prefill, decode: self.cores.threads(set) })?;
         // Threads wake up on a token that does not count.
         self.run(1)?;
-        let meter = std::mem::replace(&mut self.meter, Box::new(NoMeter));
-        let sampler = Sampler::start(meter, PERIOD)
-            .inspect_err(
-                |error| tracing::warn!(target: "motley", "energy is not measured: {error}"),
-            )
-            .ok();
+        let before = self.session.energy.metered_joules();
         let mut best = 0.0_f64;
         let mut tokens = 0;
         for _ in 0..RUNS {
@@ -118,11 +106,8 @@ impl<'a> Bench<'a> {
             }
         }
         self.fastest = self.fastest.max(best);
-        let mut joules_per_token = None;
-        if let Some((energy, meter)) = sampler.map(Sampler::finish) {
-            self.meter = meter;
-            joules_per_token = energy.map(|energy| energy.joules / f64::from(tokens.max(1)));
-        }
+        let joules = self.session.energy.metered_joules().zip(before);
+        let joules_per_token = joules.map(|(now, then)| (now - then) / f64::from(tokens.max(1)));
         Ok(Measurement { tokens_per_s: best, joules_per_token })
     }
 

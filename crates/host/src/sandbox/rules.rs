@@ -60,7 +60,8 @@ fn rule(path: impl AsRef<Path>, access: Access, reason: &'static str) -> Rule {
     Rule { path: path.as_ref().to_owned(), access, reason }
 }
 
-/// What is read of the machine while a model runs, by this crate and by the C library.
+/// What is read of the machine while a model runs, by this crate and by the C library; a `*` at the
+/// end stands for every entry, wherever its link leads.
 const SYSTEM: &[(&str, &str)] = &[
     ("/proc/self", "own control group, mounts and memory; the C library: bounds of the stack"),
     ("/proc/meminfo", "memory that is free"),
@@ -74,6 +75,8 @@ const SYSTEM: &[(&str, &str)] = &[
     ("/sys/devices/system/cpu", "cores and caches"),
     ("/sys/devices/system/node", "memory nodes"),
     ("/sys/kernel/mm/transparent_hugepage", "huge pages"),
+    ("/sys/class/powercap/*", "energy counters of the processor"),
+    ("/sys/class/power_supply/*", "what leaves the battery"),
 ];
 
 /// What drivers of GPUs and NPUs need beyond that, while they compute; a `*` at the end stands for
