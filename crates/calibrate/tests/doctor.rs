@@ -79,7 +79,7 @@ fn a_container_on_a_busy_server() {
                 > other work slows every thread down: wait for it, or run --threads 23
             ~ Memory: 60.0 GiB of 502.6 GiB free for Motley; a control group allows 64.0 GiB
                 > raise the container's or the service's memory limit to use more
-            ~ Memory nodes: 2 nodes; Motley treats them as one
+            ~ Memory nodes: 2 nodes; each keeps a part of the experts in memory
                 > when a model fits one node: numactl --cpunodebind=0 --membind=0 motley …
             ~ Pressure: tasks waited for memory 12.5 % of the last 10 s
                 > close something, or give Motley less: --memory SIZE

@@ -98,9 +98,10 @@ fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
         }
         (false, Loading::Mapped) => decision.why.devices.clone(),
     };
+    let nodes = decision.why.nodes.iter().map(|said| format!("; {said}")).collect::<String>();
     format!(
         "{name}, {total}, {} layers × {} experts, {} per token: {place}; {threads} \
-         threads{expected}",
+         threads{nodes}{expected}",
         spec.expert_layers().count(),
         spec.experts,
         spec.used,

@@ -14,7 +14,9 @@ use crate::text::constraint::{Constraint, ConstraintError};
 use crate::text::sampling::LazyVocabulary;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores::{every_core, pools};
-use crate::weights::{WeightSource, WeightsError, dense_reads, may_rearrange};
+use crate::weights::{
+    ExpertPlan, WeightSource, WeightsError, dense_reads, may_rearrange, nodes_of,
+};
 use motley_ggml::{
     Context, ContextOptions, LayerGpu, Layout, LoadError, Model, ModelOptions, Pools, ReadCounts,
     Runtime, Weights,
@@ -23,7 +25,7 @@ use motley_model::{
     ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError, check_values,
 };
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
-use motley_plan::cores::ThreadSets;
+use motley_plan::cores::{NodeShare, ThreadSets};
 use motley_plan::{ExpertKernels, Loading};
 use motley_sched::spans::Spans;
 use motley_sched::{Named, SchedulerSetup};
@@ -46,6 +48,8 @@ pub struct EngineOptions {
     pub kernels: ExpertKernels,
     /// Threads of each phase and where they run.
     pub threads: ThreadSets,
+    /// Memory nodes that divide the experts, where these are laid out in memory.
+    pub nodes: Vec<NodeShare>,
     /// Decode with fewer threads while other programs take the cores away.
     pub yields_cores: bool,
     /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
@@ -72,6 +76,7 @@ impl Default for EngineOptions {
             repack: true,
             kernels: ExpertKernels::default(),
             threads: every_core(),
+            nodes: Vec::new(),
             yields_cores: true,
             memory_bytes: None,
             streaming: StreamingOptions::default(),
@@ -149,8 +154,11 @@ impl Engine {
         let lays_out = options.repack && options.devices.is_none();
         let repack = lays_out && may_rearrange(&spec);
         let EngineOptions { loading, gpu_layers, gpu_experts, .. } = *options;
-        let threads = options.threads.prefill.threads as usize;
-        let experts = lays_out.then(|| (options.kernels.clone(), threads));
+        let experts = lays_out.then(|| ExpertPlan {
+            kernels: options.kernels.clone(),
+            threads: options.threads.prefill.threads as usize,
+            nodes: nodes_of(&options.nodes),
+        });
         let source = WeightSource { runtime, loading, repack, experts, gpu_layers, gpu_experts };
         let weights = source.weights(&spec, &files)?;
         let options = EngineOptions { repack, ..options.clone() };

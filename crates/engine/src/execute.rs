@@ -47,6 +47,7 @@ impl EngineOptions {
             repack: !decision.exact,
             kernels: decision.kernels.clone(),
             threads: decision.threads.clone(),
+            nodes: decision.nodes.clone(),
             memory_bytes: decision.memory_bytes,
             streaming: StreamingOptions { rules: decision.rules, ..StreamingOptions::default() },
             devices: device_options(decision, &devices, most_used),

@@ -3,11 +3,12 @@
 
 use motley_cost::calibration::WeightLayout;
 use motley_ggml::{
-    LaidOutSource, LaidOutWeights, Layout, MappedWeights, MatrixShape, ReadCounts, Runtime, Seam,
-    Stays, VirtualFile, Weights,
+    LaidOutSource, LaidOutWeights, Layout, MappedWeights, MatrixShape, Nodes, ReadCounts, Runtime,
+    Seam, Stays, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError, VirtualLayout};
 use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes, TensorPart};
+use motley_plan::cores::NodeShare;
 use motley_plan::{ExpertKernels, Loading, OfferedLayouts};
 use motley_store::{MapError, MappedFiles};
 use std::collections::HashMap;
@@ -37,10 +38,17 @@ pub(crate) struct WeightSource {
     pub(crate) loading: Loading,
     /// llama.cpp rearranges weights: whatever it takes is copied, so everything is read.
     pub(crate) repack: bool,
-    /// How experts are laid out, and by how many threads, when they are.
-    pub(crate) experts: Option<(ExpertKernels, usize)>,
+    /// How experts are laid out, when they are.
+    pub(crate) experts: Option<ExpertPlan>,
     pub(crate) gpu_layers: u32,
     pub(crate) gpu_experts: bool,
+}
+
+/// How experts are laid out: by how many threads, on which memory nodes.
+pub(crate) struct ExpertPlan {
+    pub(crate) kernels: ExpertKernels,
+    pub(crate) threads: usize,
+    pub(crate) nodes: Option<Arc<Nodes>>,
 }
 
 impl WeightSource {
@@ -57,8 +65,8 @@ impl WeightSource {
         if self.runtime.seam() == Seam::Absent {
             return Ok((Weights::Bare(files.paths[0].clone()), None));
         }
-        if let Some((kernels, threads)) = self.experts.as_ref().filter(|_| self.lays_out(spec)) {
-            let experts = Some(expert_source(spec, files, kernels, *threads)?);
+        if let Some(plan) = self.experts.as_ref().filter(|_| self.lays_out(spec)) {
+            let experts = Some(expert_source(spec, files, plan)?);
             let file = virtual_file(spec, files, left_on_disk)?;
             return Ok((Weights::LaidOut(LaidOutWeights { file, experts }), None));
         }
@@ -81,8 +89,7 @@ impl WeightSource {
 fn expert_source(
     spec: &ModelSpec,
     files: &ModelFiles,
-    kernels: &ExpertKernels,
-    threads: usize,
+    plan: &ExpertPlan,
 ) -> Result<LaidOutSource, WeightsError> {
     let experts = spec.tensors.iter().filter(|tensor| is_expert_matrix(tensor.role));
     let places: HashMap<_, _> = experts.map(|tensor| (tensor.name.clone(), tensor.range)).collect();
@@ -94,11 +101,12 @@ fn expert_source(
         let file = handles.get(range.file).ok_or_else(missing)?;
         file.read_exact_at(bytes, range.offset + (expert * bytes.len()) as u64)
     };
-    let kernels = kernels.clone();
+    let kernels = plan.kernels.clone();
     Ok(LaidOutSource {
         choose: Box::new(move |_, shape: &MatrixShape| layout_of(kernels.layout(shape.ty))),
         read: Box::new(read),
-        threads,
+        threads: plan.threads,
+        nodes: plan.nodes.clone(),
         share: bytes as f32 / Sizes::of(spec).total_bytes.max(1) as f32,
     })
 }
@@ -110,6 +118,16 @@ fn layout_of(layout: WeightLayout) -> Layout {
         WeightLayout::Repacked => Layout::Repacked,
         WeightLayout::Amx => Layout::Amx,
     }
+}
+
+/// Memory nodes of the plan, as ggml's memory knows them.
+pub(crate) fn nodes_of(shares: &[NodeShare]) -> Option<Arc<Nodes>> {
+    let share = |share: &NodeShare| motley_ggml::NodeShare {
+        id: share.id,
+        cpus: share.cpus.clone(),
+        part: share.part,
+    };
+    Nodes::new(shares.iter().map(share).collect()).map(Arc::new)
 }
 
 /// Layouts this CPU and build compute the routed experts of `spec` in, by type, the type with most

@@ -5,7 +5,7 @@ use motley_engine::{
     SessionOptions, ThreadSet, ThreadSets, tune,
 };
 use motley_ggml::DecodeError;
-use motley_plan::cores::{Aecs, Objective};
+use motley_plan::cores::{Aecs, NodeShare, Objective};
 use motley_testkit::synth::Arch;
 use std::ops::ControlFlow;
 
@@ -37,6 +37,33 @@ fn a_session_cut_back_goes_on_as_if_never_further() {
     cut.decode(tokens[6]).unwrap();
     assert_eq!(cut.len(), 7);
     assert!(cut.logits() == straight.logits());
+}
+
+#[test]
+fn experts_divided_among_memory_nodes_give_the_same_bits() {
+    let Some(model) = motley_testkit::fixtures::synthetic(Arch::Qwen3moe) else { return };
+    let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
+    let logits = |nodes: Vec<NodeShare>| {
+        let options = EngineOptions {
+            threads: ThreadSets::both(ThreadSet::anywhere(2)),
+            yields_cores: false,
+            nodes,
+            ..EngineOptions::default()
+        };
+        let engine = Engine::load(runtime, &model, &options, &mut |_| true).expect("it loads");
+        let mut session = session(&engine, 512);
+        session.prefill(&(1..300).collect::<Vec<_>>()).unwrap();
+        let prompt = session.logits().to_vec();
+        session.decode(11).unwrap();
+        (prompt, session.logits().to_vec())
+    };
+    // One memory as two: the first half of the CPUs is near the one, the rest near the other.
+    let near = |cpus: std::ops::Range<usize>| NodeShare { id: 0, cpus: cpus.collect(), part: 0.5 };
+    let whole = logits(Vec::new());
+    assert!(logits(vec![near(0..1), near(1..4096)]) == whole, "divided by CPUs");
+    assert!(logits(vec![near(0..0), near(0..0)]) == whole, "by threads: no CPU is near");
+    let absent = |id| NodeShare { id, ..near(0..1) };
+    assert!(logits(vec![absent(900), absent(901)]) == whole, "memory that cannot be bound");
 }
 
 #[test]

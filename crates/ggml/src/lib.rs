@@ -28,6 +28,7 @@ pub use compute::{
     dequantise, devices,
 };
 pub use layout::memory::{ChooseLayout, LayoutError, ReadExpert};
+pub use layout::nodes::{NodeShare, Nodes};
 pub use layout::stack::prefer_large_pages;
 pub use layout::{Layout, MatrixShape};
 pub use llama::{

@@ -103,6 +103,11 @@ impl ExpertKernels {
         found.map_or(WeightLayout::Plain, |found| found.layout)
     }
 
+    /// Whether some blocks are computed expert by expert.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.blocks_from_rows.is_some() || self.layouts.iter().any(|ty| ty.layout.is_apart())
+    }
+
     /// The fewest tokens whose experts have enough rows for blocks when each chooses `used` of
     /// `experts` by chance; `u32::MAX` for never.
     pub fn from_tokens(&self, experts: u32, used: u32) -> u32 {

@@ -4,8 +4,9 @@
 mod support;
 
 use motley_cost::calibration::{CalibrationFile, FORMAT_VERSION, MemoryRate, Provenance};
-use motley_machine::Machine;
+use motley_machine::{Machine, MemoryNode};
 use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
+use motley_plan::decide::decision::Why;
 use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::device_use::DeviceUse;
 use motley_plan::{
@@ -91,6 +92,28 @@ fn what_fits_is_mapped_and_decodes_at_the_bandwidth() {
     assert_eq!(seconds(decode, Work::DiskWait), 0.0);
     assert_eq!(found.prefill.bound_by, Resource::Arithmetic);
     assert_eq!(found.session.chunk_tokens, 512);
+}
+
+#[test]
+fn memory_nodes_divide_experts_that_are_laid_out() {
+    let mut world = World::new(CPU_ONLY, QWEN3);
+    let one = world.by_default();
+    assert_eq!((one.nodes.as_slice(), &one.why.nodes), (&[][..], &None));
+    let node = |id| MemoryNode { id, device: "cpu".into(), memory_gib: 12.0, cores: 1 };
+    world.machine.nodes = vec![node(0), node(1)];
+    let two = world.by_default();
+    let parts: Vec<_> = two.nodes.iter().map(|node| (node.id, node.part)).collect();
+    assert_eq!(parts, [(0, 0.5), (1, 0.5)]);
+    let said = "2 memory nodes: each computes its own half of the experts first";
+    assert_eq!(two.why.nodes.as_deref(), Some(said));
+    assert_eq!(Decision::from_json(&two.to_json().unwrap()).unwrap(), two);
+    // All else is as it was.
+    let why = Why { nodes: None, ..two.why.clone() };
+    assert_eq!(Decision { nodes: Vec::new(), why, ..two }, one);
+    let none = |asked: Asked| assert_eq!(world.decide(&asked).unwrap().nodes, [], "{asked:?}");
+    none(Asked { exact: true, ..Asked::default() });
+    none(Asked { threads: Some(1), ..Asked::default() });
+    none(Asked { memory_bytes: Some(6 * GIB), ..Asked::default() });
 }
 
 #[test]

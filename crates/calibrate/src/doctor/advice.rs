@@ -179,7 +179,7 @@ fn nodes(facts: &Facts) -> Option<Line> {
     if facts.memory_nodes < 2 {
         return None;
     }
-    let found = format!("{} nodes; Motley treats them as one", facts.memory_nodes);
+    let found = format!("{} nodes; each keeps a part of the experts in memory", facts.memory_nodes);
     let advice = "when a model fits one node: numactl --cpunodebind=0 --membind=0 motley …";
     Line::limited("Memory nodes", found, advice)
 }

@@ -165,6 +165,7 @@ fn settings(plan: &Decision) -> Vec<Fact> {
         ("Threads", plan.why.threads.clone()),
         ("Exact", plan.why.exact.clone()),
     ];
+    all.extend(plan.why.nodes.iter().map(|said| ("Nodes", said.clone())));
     all.extend(plan.assumed.iter().map(|note| ("Assumed", note.clone())));
     all
 }

@@ -2,9 +2,9 @@
 //! Chooses nothing.
 
 use motley_ggml::{Pools, Threadpool, ThreadpoolOptions};
-use motley_host::topology::{self, Topology};
+use motley_host::topology::{self, Node, Topology};
 use motley_machine::{CoreCluster, CoreRole};
-use motley_plan::cores::{CorePool, Freedom, MachineCores, ThreadSet, ThreadSets};
+use motley_plan::cores::{CorePool, Freedom, MachineCores, NodeCores, ThreadSet, ThreadSets};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,7 +49,19 @@ fn of(topology: &Topology) -> MachineCores {
     // Threads of one kind of core need no binding: their number says it all.
     let may_bind = cfg!(any(target_os = "linux", target_os = "android", windows));
     let freedom = if clusters.len() > 1 && may_bind { Freedom::Affinity } else { Freedom::Threads };
-    MachineCores { pool: CorePool { clusters, freedom }, cpus, cpus_in_all: parallelism() }
+    let pool = CorePool { clusters, freedom };
+    MachineCores { pool, cpus, cpus_in_all: parallelism(), nodes: node_cores(topology) }
+}
+
+/// None when there is only one.
+fn node_cores(topology: &Topology) -> Vec<NodeCores> {
+    let node = |node: &Node| NodeCores {
+        id: node.id as u32,
+        cores: topology.cores_near(node) as u32,
+        cpus: node.cpus.clone(),
+    };
+    let several = topology.nodes.len() > 1;
+    topology.nodes.iter().filter(|_| several).map(node).collect()
 }
 
 fn alike(cores: usize) -> MachineCores {
@@ -62,7 +74,8 @@ fn alike(cores: usize) -> MachineCores {
         power_scale: 1.0,
     };
     let pool = CorePool { clusters: vec![cluster], freedom: Freedom::Threads };
-    MachineCores { pool, cpus: vec![(0..cores).collect()], cpus_in_all: cores as u32 }
+    let cpus = vec![(0..cores).collect()];
+    MachineCores { pool, cpus, cpus_in_all: cores as u32, nodes: Vec::new() }
 }
 
 /// One CPU of every core, then the cores' second ones.
@@ -82,11 +95,21 @@ fn parallelism() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use motley_testkit::machine_tree::Tree;
 
     #[test]
     fn this_machine_has_at_least_one_core() {
         let cores = machine_cores();
         let all = cores.pool.all_considered();
         assert!(cores.threads(&all).threads >= 1, "{cores:?}");
+    }
+
+    #[test]
+    fn nodes_have_the_cores_and_cpus_of_the_system() {
+        let found = |name| of(&topology::read(Tree::fixture(name).root()).unwrap()).nodes;
+        let cpus = |first: usize| (first..first + 32).chain(first + 64..first + 96).collect();
+        let node = |id: u32| NodeCores { id, cores: 32, cpus: cpus(32 * id as usize) };
+        assert_eq!(found("two-socket-server"), [node(0), node(1)]);
+        assert_eq!(found("small-vm"), [], "one node is no division");
     }
 }

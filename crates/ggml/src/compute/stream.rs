@@ -4,6 +4,7 @@ use super::cpu;
 use super::outcome::ComputeOutcome;
 use super::threadpool::CurrentPool;
 use crate::api;
+use crate::layout::nodes::Nodes;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub(crate) struct CpuStream {
     pool: Arc<CurrentPool>,
     threads: c_int,
     abort: Abort,
+    nodes: Option<Arc<Nodes>>,
 }
 
 /// Whoever may stop a computation.
@@ -78,7 +80,7 @@ impl CpuStream {
     /// `None` when ggml gives no CPU backend.
     pub(crate) fn new(pool: Arc<CurrentPool>) -> Option<Self> {
         let abort = Abort { callback: None, data: null_mut() };
-        Some(Self { stream: Stream::on_cpu()?, pool, threads: 1, abort })
+        Some(Self { stream: Stream::on_cpu()?, pool, threads: 1, abort, nodes: None })
     }
 
     /// Computes a graph.
@@ -104,6 +106,15 @@ impl CpuStream {
     /// Threads of a graph, this one included.
     pub(crate) fn threads(&self) -> usize {
         self.threads.max(1) as usize
+    }
+
+    /// The nodes that experts in memory are divided among, if they are.
+    pub(crate) fn nodes(&self) -> Option<Arc<Nodes>> {
+        self.nodes.clone()
+    }
+
+    pub(crate) fn set_nodes(&mut self, nodes: Option<Arc<Nodes>>) {
+        self.nodes = nodes;
     }
 
     /// Who may stop a graph.

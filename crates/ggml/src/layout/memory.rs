@@ -2,6 +2,7 @@
 //! tensors get reserved address space (`seam::reserve`) and are remembered; then the experts are
 //! read and rearranged by several threads, and the model's tensors point at the result.
 
+use super::nodes::Nodes;
 use super::stack::Stack;
 use super::{Layout, MatrixShape};
 use crate::api;
@@ -10,9 +11,9 @@ use crate::seam::{claim, reserve};
 use motley_model::gguf::GgmlType;
 use std::ffi::CStr;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 
 /// Where an expert's bytes come from: (tensor's name, expert, its bytes in the file's order).
 pub type ReadExpert = dyn Fn(&str, usize, &mut [u8]) -> io::Result<()> + Sync;
@@ -38,6 +39,7 @@ pub enum LayoutError {
 pub(crate) struct LaidOutMemory {
     buft: *mut BufferType,
     shelf: *mut Device,
+    nodes: Option<Arc<Nodes>>,
     /// Not to be moved: the model's tensors point at them.
     stacks: Vec<Stack>,
 }
@@ -58,10 +60,11 @@ impl std::fmt::Debug for LaidOutMemory {
 struct Reserved(Mutex<Vec<*mut api::ggml_tensor>>);
 
 impl LaidOutMemory {
-    pub(crate) fn new() -> Self {
+    /// Experts will be divided among `nodes`, if there are any.
+    pub(crate) fn new(nodes: Option<Arc<Nodes>>) -> Self {
         let context = Box::into_raw(Box::<Reserved>::default()).cast();
         let (buft, shelf) = reserve::own_type(alloc_buffer, context);
-        Self { buft, shelf, stacks: Vec::new() }
+        Self { buft, shelf, nodes, stacks: Vec::new() }
     }
 
     pub(crate) fn buffer_type(&self) -> api::ggml_backend_buffer_type_t {
@@ -87,12 +90,25 @@ impl LaidOutMemory {
             let index = self.stacks.len() - 1;
             work.extend((0..experts).map(|expert| (index, name.clone(), expert)));
         }
+        self.divide();
         fill_all(&self.stacks, &work, read, threads, on_progress)?;
         for (&tensor, stack) in tensors.iter().zip(&self.stacks) {
             // SAFETY: the model is loaded and nobody computes with it yet.
             unsafe { hand_over(tensor, stack) };
         }
         Ok(())
+    }
+
+    pub(crate) fn nodes(&self) -> Option<Arc<Nodes>> {
+        self.nodes.clone()
+    }
+
+    /// Best effort: experts elsewhere are computed all the same.
+    fn divide(&self) {
+        let Some(nodes) = &self.nodes else { return };
+        if let Err(error) = self.stacks.iter().try_for_each(|stack| stack.divide(nodes)) {
+            tracing::warn!("experts do not lie near the cores that compute them: {error}");
+        }
     }
 
     /// Whether experts of some matrix of a layer are apart.

@@ -2,10 +2,12 @@
 //! gets is the caller's choice; here is what this CPU and build can compute with.
 //!
 //! Modules, in reading order:
+//! * `nodes`: which memory node an expert lies on.
 //! * `stack`: the experts of one matrix of one layer in one layout.
 //! * `memory`: a model's experts, laid out while it loads.
 
 pub(crate) mod memory;
+pub(crate) mod nodes;
 pub(crate) mod stack;
 
 use crate::api;

@@ -1,9 +1,11 @@
 //! The experts of one matrix of one layer in one layout, in memory of their own.
 
 use super::Layout;
+use super::nodes::Nodes;
 use crate::api;
 use crate::compute::tensors::{Buffer, Tensors};
 use std::ffi::c_void;
+use std::io;
 
 /// Experts in memory, to be filled one by one.
 pub(crate) struct Stack {
@@ -14,7 +16,7 @@ pub(crate) struct Stack {
     experts: Vec<*mut c_void>,
     /// All of them as one tensor, for layouts that have it.
     whole: Option<api::ggml_tensor>,
-    _buffer: Buffer,
+    buffer: Buffer,
     _tensors: Tensors,
 }
 
@@ -55,7 +57,7 @@ impl Stack {
         };
         let experts = (0..count as usize).map(place).collect();
         let whole = (!layout.is_apart()).then_some(first);
-        Some(Self { layout, one, experts, whole, _buffer: buffer, _tensors: tensors })
+        Some(Self { layout, one, experts, whole, buffer, _tensors: tensors })
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -84,6 +86,21 @@ impl Stack {
         let mut tensor = self.one;
         tensor.data = self.experts[expert];
         tensor
+    }
+
+    /// Has every node hold its part of the experts. Before they are set: what has been written
+    /// stays where it is.
+    pub(crate) fn divide(&self, nodes: &Nodes) -> io::Result<()> {
+        let count = self.experts.len();
+        let after = self.buffer.base().wrapping_byte_add(self.buffer.size_bytes());
+        let place = |expert: usize| self.experts.get(expert).copied().unwrap_or(after);
+        let mut first = 0;
+        for node in 0..nodes.count() {
+            let end = nodes.end(node, count);
+            let (from, to) = (place(std::mem::replace(&mut first, end)), place(end));
+            nodes.prefer(node, from, to.addr().saturating_sub(from.addr()))?;
+        }
+        Ok(())
     }
 
     /// All experts as one tensor; `None` when they are apart.

@@ -142,7 +142,7 @@ impl Context {
         let link = Arc::new(BackendLink::default());
         let params = params(options, &pools, &cancel);
         log::take_errors();
-        let binding = Binding { executor, link: Arc::clone(&link) };
+        let binding = Binding { executor, link: Arc::clone(&link), nodes: model.nodes() };
         // SAFETY: the model is live; the cancel flag is kept alive by the context.
         let make = || unsafe { shim::init_from_model(model.raw(), &params) };
         let raw = with_claims(&claims, || with_binding(binding, make));

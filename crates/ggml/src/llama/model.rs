@@ -10,6 +10,7 @@ use super::weights::{LaidOutSource, LaidOutWeights, Memories, Weights};
 use crate::gpu::device::GpuDevice;
 use crate::layout::Layout;
 use crate::layout::memory::{LaidOutMemory, LayoutError};
+use crate::layout::nodes::Nodes;
 use crate::seam::mapped::MappedMemory;
 use crate::seam::runtime::Runtime;
 use crate::seam::zeros::ZeroMemory;
@@ -17,7 +18,7 @@ use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// How llama.cpp holds the weights, and on which devices.
 #[derive(Debug, Clone)]
@@ -131,7 +132,8 @@ impl Model {
         let parts = parts(&options.gpus);
         params.tensor_split = parts.as_ptr();
         let mapped = weights.mapped().ok_or(LoadError::Unwatched)?;
-        let mut laid_out = experts.as_ref().map(|_| LaidOutMemory::new());
+        let mut laid_out =
+            experts.as_ref().map(|experts| LaidOutMemory::new(experts.nodes.clone()));
         let zeros = weights.zeros();
         let experts_in_memory = options.gpu_layers > 0 && !options.gpu_experts;
         let memories = Memories {
@@ -173,6 +175,11 @@ impl Model {
     /// holds them.
     pub fn layouts(&self) -> Vec<(Layout, usize)> {
         self.laid_out.as_ref().map_or_else(Vec::new, LaidOutMemory::layouts)
+    }
+
+    /// The memory nodes its experts are divided among, if they are.
+    pub(super) fn nodes(&self) -> Option<Arc<Nodes>> {
+        self.laid_out.as_ref().and_then(LaidOutMemory::nodes)
     }
 
     /// The file that was written to or cut while weights are computed where they lie in it: what

@@ -3,6 +3,7 @@
 
 use super::vfile::VirtualFile;
 use crate::layout::memory::{ChooseLayout, LaidOutMemory, ReadExpert};
+use crate::layout::nodes::Nodes;
 use crate::seam::device;
 use crate::seam::mapped::MappedMemory;
 use crate::seam::zeros::ZeroMemory;
@@ -75,6 +76,8 @@ pub struct LaidOutSource {
     pub read: Box<ReadExpert>,
     /// Threads that read and rearrange.
     pub threads: usize,
+    /// The memory nodes they are divided among; `None` leaves their places to the system.
+    pub nodes: Option<Arc<Nodes>>,
     /// Their part of the bytes, for progress.
     pub share: f32,
 }

@@ -102,7 +102,7 @@ impl ExpertStack {
             return Err(BenchError::NoLayout { ty });
         }
         let no_memory = BenchError::Memory { bytes: bytes_of(&spec) };
-        let mut memory = LaidOutMemory::new();
+        let mut memory = LaidOutMemory::new(None);
         let buffer = tensors.allocate(memory.buffer_type()).ok_or(no_memory)?;
         // SAFETY: the tensors are live; a tensor is plain data.
         let experts = weights.map(|weight| synthetic::weights(&one_of(unsafe { &*weight })));
@@ -316,6 +316,7 @@ fn bytes_of(spec: &StackSpec) -> u64 {
 mod tests {
     use super::*;
     use crate::compute::threadpool::ThreadpoolOptions;
+    use crate::layout::nodes::{NodeShare, Nodes};
     use crate::seam::runtime::Seam;
 
     fn stack(ty: GgmlType, layout: Layout) -> Result<ExpertStack, BenchError> {
@@ -381,6 +382,22 @@ mod tests {
                         assert!(off < 0.05 * size, "{ty} {layout:?} {way:?}: {off} of {size}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_change_no_bit() {
+        for layout in Layout::ALL {
+            let Ok(mut stack) = stack(GgmlType::Q4_0, layout) else { continue };
+            let way = Way::Blocks { block_rows: 2 };
+            let one = rows_by(&stack, 3, way);
+            let share = |cpus: Vec<usize>| NodeShare { id: 0, cpus, part: 0.5 };
+            for cpus in [vec![], vec![0]] {
+                let StackUnit::Cpu { unit, .. } = &mut stack.unit else { panic!("on the CPU") };
+                let two = Nodes::new(vec![share(cpus), share(vec![1])]).map(Arc::new);
+                unit.get_mut().stream_mut().set_nodes(two);
+                assert_eq!(rows_by(&stack, 3, way), one, "{layout:?}");
             }
         }
     }

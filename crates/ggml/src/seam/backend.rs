@@ -9,6 +9,7 @@ use crate::api;
 use crate::api::abi::{Backend, BackendInterface, Device};
 use crate::compute::stream::CpuStream;
 use crate::compute::unit::CpuUnit;
+use crate::layout::nodes::Nodes;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 pub(crate) struct Binding {
     pub(crate) executor: Box<dyn BlockExecutor>,
     pub(crate) link: Arc<BackendLink>,
+    /// The nodes its model's experts are divided among.
+    pub(crate) nodes: Option<Arc<Nodes>>,
 }
 
 thread_local! {
@@ -47,12 +50,13 @@ pub(crate) unsafe extern "C" fn init_backend(
     device: *mut Device,
     _: *const c_char,
 ) -> *mut Backend {
-    let Binding { executor, link } = BINDING
-        .with_borrow_mut(Option::take)
-        .unwrap_or_else(|| Binding { executor: Box::new(WholeOnCpu), link: Arc::default() });
-    let Some(stream) = CpuStream::new(Arc::clone(&link.pool)) else {
+    let unbound = || Binding { executor: Box::new(WholeOnCpu), link: Arc::default(), nodes: None };
+    let bound = BINDING.with_borrow_mut(Option::take);
+    let Binding { executor, link, nodes } = bound.unwrap_or_else(unbound);
+    let Some(mut stream) = CpuStream::new(Arc::clone(&link.pool)) else {
         return std::ptr::null_mut();
     };
+    stream.set_nodes(nodes);
     let cpu = CpuUnit::new(stream);
     let state = Box::into_raw(Box::new(State { executor, cpu, link, kept: Default::default() }));
     Box::into_raw(Box::new(Backend {

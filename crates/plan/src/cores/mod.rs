@@ -14,9 +14,11 @@
 //! - [`aecs`]: A2 and A4, a handful of measurements.
 //! - [`exhaustive`]: every choice, for comparison.
 //! - [`threads`]: a choice as threads and CPU numbers.
+//! - [`nodes`]: what each memory node keeps of the experts.
 
 pub mod aecs;
 pub mod exhaustive;
+pub mod nodes;
 pub mod objective;
 mod outcome;
 pub mod set;
@@ -25,10 +27,11 @@ pub mod tree;
 
 pub use aecs::Aecs;
 pub use exhaustive::{Exhaustive, TooManySets};
+pub use nodes::NodeShare;
 pub use objective::Objective;
 pub use outcome::{Measurement, Selection, Tried, Verdict};
 pub use set::{CorePool, CoreSet, Freedom, NoCores};
-pub use threads::{MachineCores, ThreadSet, ThreadSets};
+pub use threads::{MachineCores, NodeCores, ThreadSet, ThreadSets};
 
 /// A search that a driver carries out.
 pub trait CoreSearch {

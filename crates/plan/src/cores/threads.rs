@@ -1,6 +1,6 @@
 //! Choices of cores as threads and CPU numbers: what a thread pool is made from. Starts none.
 
-use motley_machine::Machine;
+use motley_machine::{Machine, MemoryNode};
 use serde::{Deserialize, Serialize};
 
 use super::set::{CorePool, CoreSet, Freedom};
@@ -50,6 +50,19 @@ pub struct MachineCores {
     pub cpus: Vec<Vec<usize>>,
     /// CPUs this process may use.
     pub cpus_in_all: u32,
+    /// Memory nodes; none where there is only one, or this process may not use all CPUs.
+    pub nodes: Vec<NodeCores>,
+}
+
+/// Cores near one memory (NUMA).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCores {
+    /// The system's number of the node.
+    pub id: u32,
+    /// None where a node is memory only.
+    pub cores: u32,
+    /// Their CPUs; empty where only a description is known.
+    pub cpus: Vec<usize>,
 }
 
 impl MachineCores {
@@ -57,7 +70,10 @@ impl MachineCores {
     pub fn described(machine: &Machine) -> Self {
         let pool = CorePool { clusters: machine.clusters.clone(), freedom: Freedom::Affinity };
         let cpus_in_all = machine.clusters.iter().map(|cluster| cluster.cores).sum::<u32>().max(1);
-        Self { pool, cpus: Vec::new(), cpus_in_all }
+        let node =
+            |node: &MemoryNode| NodeCores { id: node.id, cores: node.cores, cpus: Vec::new() };
+        let nodes = machine.nodes.iter().map(node).collect();
+        Self { pool, cpus: Vec::new(), cpus_in_all, nodes }
     }
 
     /// The threads of a choice.
@@ -91,7 +107,8 @@ mod tests {
             power_scale: 1.0,
         };
         let pool = CorePool { clusters: vec![cluster.clone()], freedom: Freedom::Threads };
-        let mut cores = MachineCores { pool, cpus: vec![vec![0, 1, 2, 3]], cpus_in_all: 4 };
+        let mut cores =
+            MachineCores { pool, cpus: vec![vec![0, 1, 2, 3]], cpus_in_all: 4, nodes: Vec::new() };
         let two = CoreSet { per_cluster: vec![2] };
         assert_eq!(cores.threads(&two), ThreadSet::anywhere(2));
         cores.pool.clusters.push(cluster);

@@ -197,6 +197,12 @@ impl<'a> Attempt<'a> {
         asked.exact || self.placement.regime != Regime::OneMemory
     }
 
+    /// Whether experts are read into memory of Motley's own, in layouts of its choice.
+    pub(super) fn lays_out(&self, facts: &Facts<'_>, asked: &Asked) -> bool {
+        let on_device = self.device_use == DeviceUse::Everything;
+        facts.model.is_moe() && !on_device && !self.in_file_order(asked)
+    }
+
     /// Expected prefill and decode.
     pub(super) fn predict(
         &self,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::{Goal, Loading};
 use crate::budget::{Budget, SessionShape};
-use crate::cores::ThreadSets;
+use crate::cores::{NodeShare, ThreadSets};
 use crate::device_use::DeviceUse;
 use crate::kernels::ExpertKernels;
 use crate::placement::Placement;
@@ -42,6 +42,10 @@ pub struct Decision {
     /// The GPUs in use.
     pub devices: Vec<DeviceShare>,
     pub threads: ThreadSets,
+    /// Memory nodes (NUMA) that divide the experts; none where there is only one, or experts are
+    /// not laid out in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeShare>,
     /// KV cache, chunk (N7) and logits.
     pub session: SessionShape,
     /// Who decides about experts.
@@ -92,6 +96,9 @@ pub struct Why {
     pub memory: String,
     pub devices: String,
     pub threads: String,
+    /// Only where memory nodes divide the experts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<String>,
     pub chunk: String,
     pub rules: String,
     pub exact: String,

@@ -30,6 +30,7 @@ pub mod facts;
 mod reasons;
 
 use crate::calibration::Calibration;
+use crate::cores::nodes::node_shares;
 use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
 use crate::device_use::DeviceUse;
 use crate::expert_costs::ExpertCosts;
@@ -68,6 +69,10 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
     let busy_w = busy_w(facts, &attempt, &calibration, &cores);
     let (prefill, decode) = attempt.predict(facts, asked, &calibration, busy_w);
     let rules = rules(asked, &attempt)?;
+    let kernels = attempt.kernels(facts, asked);
+    // Threads take whole experts only in blocks, and memory has a node only where it is ours.
+    let divides = attempt.lays_out(facts, asked) && kernels.has_blocks();
+    let nodes = if divides { node_shares(&facts.cores.nodes, &threads) } else { Vec::new() };
     Ok(Decision {
         version: FORMAT_VERSION,
         model: ModelId {
@@ -84,13 +89,14 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         budget: attempt.budget,
         device_use: attempt.device_use,
         devices: device_shares(&attempt),
-        why: reasons::why(facts, asked, &attempt, &threads, &rules),
+        why: reasons::why(facts, asked, &attempt, (&threads, &nodes), &rules),
         assumed: reasons::assumed(facts, asked, &attempt, &calibration),
         threads,
+        nodes,
         session: attempt.session,
         rules,
         expert_costs: expert_costs(facts, asked, &attempt)?,
-        kernels: attempt.kernels(facts, asked),
+        kernels,
         exact: asked.exact,
         prefill,
         decode,

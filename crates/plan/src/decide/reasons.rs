@@ -9,7 +9,8 @@ use super::attempt::Attempt;
 use super::decision::Why;
 use super::facts::Facts;
 use crate::calibration::Calibration;
-use crate::cores::ThreadSets;
+use crate::cores::nodes::in_words;
+use crate::cores::{NodeShare, ThreadSets};
 use crate::device_use::DeviceUse;
 use crate::kernels::ExpertKernels;
 
@@ -18,7 +19,7 @@ pub(super) fn why(
     facts: &Facts<'_>,
     asked: &Asked,
     attempt: &Attempt<'_>,
-    threads: &ThreadSets,
+    (threads, nodes): (&ThreadSets, &[NodeShare]),
     rules: &Rules,
 ) -> Why {
     Why {
@@ -26,6 +27,7 @@ pub(super) fn why(
         memory: attempt.residence.why.clone(),
         devices: devices(facts, asked, attempt),
         threads: self::threads(facts, asked, threads),
+        nodes: in_words(nodes),
         chunk: chunk(facts, asked, attempt),
         rules: self::rules(asked, attempt, rules),
         exact: match asked.exact {

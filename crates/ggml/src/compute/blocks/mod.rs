@@ -3,11 +3,13 @@
 //! `MUL_MAT_ID` never does, and works in layouts that have no other way.
 //!
 //! Modules, in reading order:
-//! * `jobs`: rows grouped by expert, in pieces; `spread`: over threads or through all of them.
+//! * `jobs`: rows grouped by expert, in pieces; `spread`: over threads or through all of them;
+//!   `lines`: which thread takes which.
 //! * `template`: a block's operations for one piece; `worker`: one thread's, with what it took.
 //! * `run`: all pieces on the threads of a pool.
 
 mod jobs;
+mod lines;
 mod run;
 mod spread;
 mod template;

@@ -3,6 +3,7 @@
 //! the one at the end. Together, all pieces are one graph, and every operation is shared.
 
 use super::jobs::{Jobs, UnknownExpert};
+use super::lines::Lines;
 use super::spread::{Spread, spread};
 use super::template::Template;
 use super::worker::{BlockWork, Worker};
@@ -20,7 +21,7 @@ use motley_store::FilledExpert;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// ggml's `GGML_N_TASKS_MAX`: as many as the graph has threads.
@@ -166,12 +167,14 @@ impl Blocks {
             Some(everywhere) => everywhere,
             none => none.insert(Everywhere::new().ok_or(SubsetError::NoThreads)?),
         };
+        let nodes = cpu.nodes();
+        let lines = Lines::new(self.jobs.jobs_mut(), block.experts(), nodes.as_deref());
         let shared = Shared {
             jobs: &self.jobs,
+            lines: &lines,
             block,
             workers: self.workers.as_mut_ptr(),
             threads,
-            next: AtomicUsize::new(0),
             abort: cpu.abort(),
             aborted: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -226,10 +229,10 @@ fn unknown(UnknownExpert(expert): UnknownExpert) -> SubsetError {
 /// What the threads of a block share.
 struct Shared<'b> {
     jobs: &'b Jobs,
+    lines: &'b Lines<'b>,
     block: &'b ExpertBlock<'b>,
     workers: *mut Worker,
     threads: usize,
-    next: AtomicUsize,
     abort: Abort,
     aborted: AtomicBool,
     failed: AtomicBool,
@@ -248,7 +251,7 @@ impl Shared<'_> {
         // written by one thread.
         unsafe {
             let worker = &mut *self.workers.add(thread);
-            while let Some(job) = self.jobs.jobs().get(self.next.fetch_add(1, Relaxed)) {
+            for job in self.lines.taken_by(thread).map(|taken| &self.jobs.jobs()[taken]) {
                 if self.abort.is_wanted() {
                     return self.aborted.store(true, Relaxed);
                 }
