@@ -22,6 +22,7 @@ use motley_engine::{
 use motley_machine::Machine;
 use motley_model::{ModelFiles, ModelSpec, Sizes};
 use motley_plan::decide::facts::{described_gpus, described_memory};
+use motley_plan::decide::rules::check_profile;
 use motley_plan::{
     Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, OfferedLayouts, decide,
 };
@@ -38,8 +39,8 @@ pub(crate) struct Known {
     pub(crate) files: ModelFiles,
     pub(crate) profile: Option<Profile>,
     pub(crate) measured: Option<CalibrationFile>,
+    pub(crate) machine: Machine,
     needs: ModelNeeds,
-    machine: Machine,
     memory: Option<MachineMemory>,
     gpus: Vec<GpuFact>,
     cores: MachineCores,
@@ -294,5 +295,7 @@ pub(crate) fn profile_stem(model: &str) -> String {
 pub(crate) fn read_profile(path: &Path) -> Result<Profile> {
     let shown = || path.display().to_string();
     let file = File::open(path).with_context(shown)?;
-    Profile::read(BufReader::new(file)).with_context(shown)
+    let profile = Profile::read(BufReader::new(file)).with_context(shown)?;
+    check_profile(&profile).with_context(shown)?;
+    Ok(profile)
 }

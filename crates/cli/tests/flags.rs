@@ -5,7 +5,6 @@ mod support;
 
 use motley_plan::device_use::DeviceUse;
 use motley_plan::{Decision, Loading};
-use motley_sched::Named;
 use motley_testkit::synth::Arch;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -44,12 +43,12 @@ const FLAGS: [Flag; 9] = [
     Flag {
         name: "--policy",
         args: &["--policy", "lru", "--memory", "SMALL"],
-        obeyed: |d| d.rules.policy.name() == "lru",
+        obeyed: |d| d.rules.policies() == "lru",
     },
     Flag {
         name: "--prefetch",
         args: &["--prefetch", "previous-token", "--devices", "stand-in"],
-        obeyed: |d| d.rules.prefetch.name() == "previous-token",
+        obeyed: |d| d.rules.prefetchers() == "previous-token",
     },
     Flag { name: "--exact", args: &["--exact"], obeyed: |d| d.exact },
     Flag {

@@ -105,4 +105,42 @@ fn a_profile_tells_how_far_one_text_speaks_for_another() {
     };
     let (held_out, across) = (overlap("the held-out fifth"), overlap("shakespeare_val.txt"));
     assert!(held_out > across, "unseen text of the same kind is closer: {held_out} {across}");
+    assert_eq!(profile.header.chosen, None, "every expert was in one memory");
+    // Rules nobody has, and where they are written.
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let arrangement = r#"{"machine":"m","from_disk":true,"ram":0.5,"devices":0.0}"#;
+    let chosen = format!(
+        r#","chosen":{{"arrangement":{arrangement},"policy":"magic","prefetch":"none","gain":0.1,"tokens":9}}}}"#
+    );
+    let (header, layers) = text.split_once('\n').expect("lines");
+    let header = header.strip_suffix('}').expect("JSON");
+    std::fs::write(&file, format!("{header}{chosen}\n{layers}")).expect("a file");
+    let output = motley(&["plan", paths[0], "--profile", paths[3]]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains(paths[3]), "{said}");
+    assert!(said.contains("unknown cache policy `magic`"), "{said}");
+}
+
+#[test]
+fn a_profile_keeps_what_replay_of_it_chose() {
+    let Some(model) = support::shared("tiny-wiki-moe/tiny-wiki-moe-q8_0.gguf") else { return };
+    let Some(wiki) = support::shared("tiny-wiki-moe/val.txt") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("p.jsonl");
+    let [model, wiki, file] = [&model, &wiki, &file].map(|path| path.to_str().expect("UTF-8"));
+    let small = ["--memory", "210M", "--context", "512", "--threads", "1"];
+    let record =
+        ["calibrate", model, "--text", wiki, "--read", "600", "--decode", "48", "-o", file];
+    let output = motley(&[&record[..], &small].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let page = String::from_utf8(output.stdout).expect("text");
+    assert!(page.contains("Fastest") && page.contains("Held out"), "{page}");
+    let reader = std::io::BufReader::new(std::fs::File::open(file).expect("a file"));
+    let profile = motley_profile::Profile::read(reader).expect("a profile");
+    let plan = motley(&[&["plan", model, "--profile", file][..], &small].concat());
+    let plan = String::from_utf8(plan.stdout).expect("text");
+    let plan = plan.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(page.contains("kept"), profile.header.chosen.is_some(), "{page}");
+    assert_eq!(plan.contains("chosen by replay"), profile.header.chosen.is_some(), "{plan}");
 }

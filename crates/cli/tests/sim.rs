@@ -87,6 +87,40 @@ fn every_strategy_policy_and_prefetcher_runs_by_name() {
 }
 
 #[test]
+fn each_memory_may_have_rules_of_its_own() {
+    // A GPU beside a disk: the model is beyond RAM.
+    let large = ["sim", "--machine", "desktop-24gb-gpu-32gb", "--model-shape", "gpt-oss-120b"];
+    let large = [&large[..], &["--prefill", "4", "--tokens", "4"]].concat();
+    let apart = ["--policy", "ram=lru,gpu=blend", "--prefetch", "none,gpu=refill"];
+    let report = json_of(&[&large[..], &apart].concat());
+    assert_eq!(report["policy"], "ram=lru,gpu=blend");
+    assert_eq!(report["prefetch"], "ram=none,gpu=refill");
+    let hybrid = small(&["--cache", "25%", "--policy", "ram=lru"]);
+    assert!(error_of(&hybrid).contains("no expert comes to RAM from a disk"));
+    let unknown = small(&["--cache", "25%", "--policy", "disk=lru"]);
+    assert!(error_of(&unknown).contains("unknown memory `disk`; there are ram, gpu"));
+}
+
+#[test]
+fn rules_are_chosen_by_replay_and_kept_only_if_they_hold() {
+    let more = ["--cache", "25%", "--tokens", "64", "--choose"];
+    let args = [&["sim", "--model-shape", "4x16x2:64x32", "--prefill", "32"][..], &more].concat();
+    let found = json_of(&args);
+    assert_eq!(found["default"]["prefetch"], "whole-layer");
+    assert!(found["tried"].as_u64().expect("a number") > 10, "{found}");
+    assert!(found["gain"].as_f64().expect("a number") >= 0.0, "{found}");
+    let held_out = found["held_out_gain"].as_f64().expect("a number");
+    assert_eq!(found["kept"], held_out >= 0.01, "{found}");
+    let page = text_of(&args);
+    assert!(
+        page.contains("Held out") && page.lines().all(|line| line.chars().count() <= 80),
+        "{page}"
+    );
+    assert!(error_of(&small(&["--cache", "25%", "--choose"])).contains("24 decoded tokens"));
+    assert!(error_of(&small(&["--choose", "--policy", "lru"])).contains("--policy"));
+}
+
+#[test]
 fn what_is_not_there_is_answered_with_what_is() {
     let folder = tempfile::tempdir().unwrap();
     let table: [(&[&str], &[&str]); 8] = [

@@ -403,7 +403,7 @@ fn shared_record(devices: &MachineHandle) -> SharedRecord {
 }
 
 fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> StreamingRecord {
-    let (limits, rules) = (setup.first().limits, setup.rules);
+    let (limits, rules) = (setup.first().limits, setup.rules.ram);
     StreamingRecord {
         policy: rules.policy.name().into(),
         prefetch: rules.prefetch.name().into(),

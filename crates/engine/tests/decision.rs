@@ -71,7 +71,8 @@ fn engine_and_simulator_build_one_scheduler_from_one_decision() {
     let few = all.budget.smallest_bytes() + 9 * all.budget.slot_bytes;
     let stand_in =
         || DevicesAsked::Named(vec![NamedDevice { name: "stand-in".into(), most_bytes: None }]);
-    let rules = (Some(PolicyChoice::Lru), Some(PrefetchChoice::PreviousToken));
+    let rules = (Some(PolicyChoice::Lru.into()), Some(PrefetchChoice::PreviousToken.into()));
+    let apart = ("ram=lru,gpu=lfu".parse().ok(), "ram=none,gpu=refill".parse().ok());
     let cases = [
         (Regime::OneMemory, Asked::default()),
         (Regime::BeyondRam, Asked { memory_bytes: Some(few), ..Asked::default() }),
@@ -92,6 +93,16 @@ fn engine_and_simulator_build_one_scheduler_from_one_decision() {
         (
             Regime::BeyondRam,
             Asked { devices: stand_in(), memory_bytes: Some(few), ..Asked::default() },
+        ),
+        (
+            Regime::BeyondRam,
+            Asked {
+                devices: stand_in(),
+                memory_bytes: Some(few),
+                policy: apart.0,
+                prefetch: apart.1,
+                ..Asked::default()
+            },
         ),
     ];
     for (regime, asked) in cases {

@@ -10,11 +10,11 @@ use motley_engine::{
     Engine, EngineOptions, Generation, GpuDevice, Loading, MachineReport, PrefetchChoice, Runtime,
     Sampling, Seam, SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
-use motley_machine::Regime;
 use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, SessionShape};
 use motley_sched::Named;
 use motley_sched::Rules;
+use motley_sched::cache::PolicyChoice;
 use motley_sched::strategy::StrategyChoice;
 use motley_testkit::fixtures::{synthetic, trained};
 use motley_testkit::synth::Arch;
@@ -68,15 +68,10 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<MachineReport>) {
         let bytes = budget.slot_bytes as f64 * f64::from(all) * 1.2 * part;
         DeviceRoom { device: GpuDevice::cpu(&runtime), budget_bytes: Some(bytes as u64) }
     };
-    let rules = |way: Way, regime| Rules {
-        prefill: way.strategy,
-        decode: way.strategy,
-        prefetch: way.prefetch,
-        ..Rules::default_for(regime)
-    };
+    let rules = |way: Way| Rules::of(way.strategy, PolicyChoice::default(), way.prefetch);
     let devices = way.filter(|way| way.share > 0.0).map(|way| DeviceOptions {
         experts_most: (f64::from(all) * way.share) as u32,
-        rules: rules(way, Regime::Hybrid),
+        rules: rules(way),
         most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         ..DeviceOptions::over(way.devices.iter().map(|part| device(part * way.share)).collect())
     });
@@ -90,7 +85,7 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<MachineReport>) {
         loading: if disk.is_some() { Loading::OnDemand } else { Loading::Mapped },
         memory_bytes,
         streaming: StreamingOptions {
-            rules: rules(way.unwrap_or(DEFAULT), Regime::BeyondRam),
+            rules: rules(way.unwrap_or(DEFAULT)),
             ..StreamingOptions::default()
         },
         repack: false,

@@ -6,7 +6,7 @@ use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::regime::typical_hybrid;
 use motley_sched::shares::Shares;
 use motley_sched::strategy::StrategyChoice;
-use motley_sched::{Costs, Named, Rules, SchedulerLimits, SchedulerSetup};
+use motley_sched::{Costs, MemoryRules, Named, Rules, SchedulerLimits, SchedulerSetup};
 use motley_trace::TraceHeader;
 use motley_trace::record::FORMAT_VERSION;
 
@@ -43,12 +43,12 @@ impl MachinePlan {
         let (version, model) = (FORMAT_VERSION, "made".into());
         let header = TraceHeader { version, model, layers, experts, k };
         let strategy = choose(rng, StrategyChoice::ALL);
-        let rules = Rules {
-            prefill: strategy,
-            decode: strategy,
+        let memory = |rng: &mut fastrand::Rng| MemoryRules {
             policy: choose(rng, PolicyChoice::ALL),
             prefetch: choose(rng, PrefetchChoice::ALL),
         };
+        let (ram, devices) = (memory(rng), memory(rng));
+        let rules = Rules { prefill: strategy, decode: strategy, ram, devices };
         let all = u32::from(layers) * u32::from(experts);
         let devices: Vec<u32> = (0..rng.usize(..=DEVICES_MAX)).map(|_| rng.u32(1..=all)).collect();
         let mut costs = typical_hybrid(1000).over_devices(devices.len());

@@ -62,6 +62,7 @@ impl ProfileBuilder {
             reuse: self.reuse.finish(),
             held: Vec::new(),
             passes: None,
+            chosen: None,
             overlaps: Vec::new(),
         };
         Profile { header, layers: self.layers }

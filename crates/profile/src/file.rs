@@ -14,6 +14,7 @@ use motley_trace::line_file::{FileHeader, LineFileError, LineReader, write_recor
 use motley_trace::record::{MAX_EXPERTS, MAX_EXPERTS_PER_TOKEN, MAX_LAYERS, MAX_MODEL_NAME_BYTES};
 use thiserror::Error;
 
+use crate::chosen::Arrangement;
 use crate::profile::{FORMAT_VERSION, LayerCounts, Profile, ProfileHeader};
 use crate::reuse::BUCKETS;
 
@@ -101,6 +102,15 @@ fn check_header(header: &ProfileHeader) -> Result<(), ProfileProblem> {
         if !costs.is_sound() {
             return Err(ProfileProblem::Cost);
         }
+    }
+    if let Some(chosen) = &header.chosen {
+        let Arrangement { machine, ram, devices, .. } = &chosen.arrangement;
+        for name in [machine, &chosen.policy, &chosen.prefetch] {
+            within("name", name.len() as u64, 0, MAX_MODEL_NAME_BYTES as u64)?;
+        }
+        let gains = chosen.gain.is_finite() && chosen.gain >= 0.0;
+        shares("chosen", [*ram, *devices].into_iter().chain((!gains).then_some(f64::NAN)))?;
+        counts("tokens", &[chosen.tokens])?;
     }
     within("held", header.held.len() as u64, 0, MAX_NAMES as u64)?;
     let rising = header.held.is_sorted_by(|a, b| a.share < b.share);

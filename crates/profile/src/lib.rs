@@ -6,12 +6,14 @@
 //! - [`overlap`]: how far two profiles agree on the busiest experts (Overlap@K).
 //! - [`reuse`]: how much of a cache's size an expert's return takes, hence expected hit rates.
 //! - [`passes`]: what passes of the model cost where it was recorded.
+//! - [`chosen`]: what replay of it chose for a machine.
 //! - [`builder`]: a profile from a trace, visit by visit.
 //! - [`file`](mod@file): the format, JSON-lines with limits.
 
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod chosen;
 pub mod file;
 pub mod overlap;
 pub mod passes;
@@ -19,6 +21,7 @@ pub mod profile;
 pub mod reuse;
 
 pub use builder::ProfileBuilder;
+pub use chosen::{Arrangement, ChosenRules};
 pub use file::{ProfileError, ProfileProblem};
 pub use overlap::{OtherShape, overlap_at};
 pub use passes::{PassCosts, PhaseCosts, PhasesCosts};

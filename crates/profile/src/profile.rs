@@ -3,6 +3,7 @@
 use motley_trace::{ExpertGrid, ExpertKey, Phase};
 use serde::{Deserialize, Serialize};
 
+use crate::chosen::ChosenRules;
 use crate::passes::PassCosts;
 use crate::reuse::Reuse;
 
@@ -43,6 +44,9 @@ pub struct ProfileHeader {
     /// What passes cost where the profile was recorded, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<PassCosts>,
+    /// What replay chose, where it was asked and found something better than the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<ChosenRules>,
     /// How far the profile agrees with other text, where that was checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlaps: Vec<Overlap>,

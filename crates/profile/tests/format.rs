@@ -1,6 +1,8 @@
 //! The format: round trips, what is refused and how it is said, and hostile input.
 
-use motley_profile::{Origin, Overlap, Profile, ProfileBuilder, overlap_at};
+use motley_profile::{
+    Arrangement, ChosenRules, Origin, Overlap, Profile, ProfileBuilder, overlap_at,
+};
 use motley_trace::{ExpertKey, Phase, TraceHeader, Visit, record};
 use proptest::prelude::*;
 
@@ -71,6 +73,38 @@ fn counts_are_kept_by_phase_and_read_back() {
         median: 0.5,
     });
     assert_eq!(Profile::read(text(&profile).as_bytes()).unwrap(), profile);
+}
+
+#[test]
+fn what_replay_chose_is_read_back_and_older_profiles_have_nothing_of_it() {
+    let mut profile = example();
+    assert!(!text(&profile).contains("chosen"), "as before");
+    let arrangement =
+        Arrangement { machine: "this machine".into(), from_disk: true, ram: 0.4, devices: 0.125 };
+    let (policy, prefetch) = ("ram=lfu,gpu=blend".into(), "none".into());
+    let chosen = ChosenRules { arrangement, policy, prefetch, gain: 0.04, tokens: 96 };
+    profile.header.chosen = Some(chosen.clone());
+    let good = text(&profile);
+    assert_eq!(Profile::read(good.as_bytes()).unwrap(), profile);
+    let cases = [
+        ("\"ram\":0.4", "\"ram\":1.4", "line 1: field `chosen` has a share"),
+        ("\"gain\":0.04", "\"gain\":-0.04", "line 1: field `chosen` has a share"),
+        ("\"tokens\":96", "\"tokens\":999999999999999999", "line 1: field `tokens`"),
+        ("ram=lfu,gpu=blend", &"x".repeat(5000), "line 1: field `name`"),
+        ("\"from_disk\":true", "\"from_disk\":7", "line 1: not the record"),
+    ];
+    for (from, to, expected) in cases {
+        let error = Profile::read(good.replace(from, to).as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error} is not {expected}");
+    }
+    let other = |ram, machine: &str| Arrangement {
+        ram,
+        machine: machine.into(),
+        ..chosen.arrangement.clone()
+    };
+    assert!(chosen.arrangement.is_like(&other(0.45, "this machine")));
+    assert!(!chosen.arrangement.is_like(&other(0.6, "this machine")));
+    assert!(!chosen.arrangement.is_like(&other(0.4, "laptop-8gb-gpu")));
 }
 
 #[test]

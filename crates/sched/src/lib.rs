@@ -16,9 +16,9 @@
 //! - [`resize`]: M3, how many slots while the machine's memory comes and goes.
 //! - [`contention`]: how many threads decode while others want the cores too.
 //! - [`scheduler`]: the state machine, `on_routed / on_loaded / on_computed` to `poll_action`.
-//! - [`rules`]: who decides what, and the defaults of every regime.
+//! - [`rules`]: who decides what in which memory, and the defaults of every regime.
 //! - [`setup`]: all of it for one run, as one value.
-//! - [`named`]: choices people write by name.
+//! - [`named`]: choices people write by name; [`by_memory`]: one for each memory.
 //! - [`spans`]: what ran when, as both drivers record it.
 //! - [`mod@overlap`]: how much of it ran side by side.
 //! - [`selective`]: W7, routed experts or all of them.
@@ -32,6 +32,7 @@
 pub mod admission;
 pub mod balance;
 pub mod batch;
+pub mod by_memory;
 pub mod cache;
 pub mod contention;
 pub mod graphs;
@@ -51,8 +52,9 @@ pub mod strategy;
 pub mod timeline;
 pub mod work;
 
+pub use by_memory::{ByMemory, Memories, NotThere};
 pub use named::{Named, UnknownName};
-pub use rules::Rules;
+pub use rules::{MemoryRules, Rules};
 pub use scheduler::{
     Action, AtOnce, LoadLost, Place, Purpose, Routing, Scheduler, SchedulerLimits, SchedulerParts,
     TierParts,

@@ -3,6 +3,7 @@
 
 use motley_trace::{ExpertKey, TraceHeader};
 
+use crate::by_memory::Memories;
 use crate::cache::{Capacity, ExpertCache};
 use crate::rules::Rules;
 use crate::scheduler::{Scheduler, SchedulerLimits, SchedulerParts, TierParts};
@@ -36,10 +37,30 @@ pub struct TierSetup {
 impl SchedulerSetup {
     /// For `slots` of memory beside experts on disk.
     pub fn beyond_ram(rules: Rules, slots: u32, costs: Costs) -> Self {
-        let limits = SchedulerLimits::beyond_ram(slots, rules.prefetch);
+        let limits = SchedulerLimits::beyond_ram(slots, rules.ram.prefetch);
         let kept = slots.saturating_sub(u32::from(limits.staging_slots));
         let tier = TierSetup { capacity: Capacity::Global { slots: kept }, limits };
         Self { costs, tiers: vec![tier], rules, parts: false, most_used: Vec::new() }
+    }
+
+    /// The same under other rules: what memory before a disk sets aside follows its prefetcher.
+    #[must_use]
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        if self.memories().ram {
+            let TierSetup { capacity, limits } = &mut self.tiers[0];
+            let slots = capacity.total() + u32::from(limits.staging_slots);
+            *limits = SchedulerLimits::beyond_ram(slots, rules.ram.prefetch);
+            if let Capacity::Global { slots: kept } = capacity {
+                *kept = slots.saturating_sub(u32::from(limits.staging_slots));
+            }
+        }
+        Self { rules, ..self }
+    }
+
+    /// Which memories experts are brought to.
+    pub fn memories(&self) -> Memories {
+        let ram = self.costs.home.is_none();
+        Memories { ram, devices: !ram || self.tiers.len() > 1 }
     }
 
     /// For the slots of devices beside a CPU that has every expert.
@@ -78,7 +99,7 @@ impl SchedulerSetup {
     /// else the most used experts, dealt to tiers as they have room. Memory that is filled from a
     /// disk begins empty.
     pub fn residents(&self, header: &TraceHeader) -> Vec<Vec<ExpertKey>> {
-        let from_disk = self.costs.home.is_none() && self.tiers.len() > 1;
+        let from_disk = self.memories() == Memories { ram: true, devices: true };
         let room = |tier: usize| match from_disk && tier == 0 {
             true => 0,
             false => self.tiers[tier].capacity.total() as usize,
@@ -98,14 +119,20 @@ impl SchedulerSetup {
         let grid = header.grid();
         let build = if self.parts { StrategyChoice::build } else { StrategyChoice::build_whole };
         let (prefill, decode) = (build(self.rules.prefill), build(self.rules.decode));
-        let policy = self.rules.policy;
-        let cache = |number: usize, capacity: Capacity| match number {
-            1.. if policy.looks_at_visits_only() => ExpertCache::following(grid, capacity),
-            _ => ExpertCache::new(grid, capacity, policy.build(header)),
+        let rules_of = |number: usize| match number {
+            0 if self.memories().ram => self.rules.ram,
+            _ => self.rules.devices,
+        };
+        let first = rules_of(0).policy;
+        let cache = |number: usize, capacity: Capacity| match rules_of(number).policy {
+            same if number > 0 && same == first && same.looks_at_visits_only() => {
+                ExpertCache::following(grid, capacity)
+            }
+            own => ExpertCache::new(grid, capacity, own.build(header)),
         };
         let tier = |(number, tier): (usize, &TierSetup)| TierParts {
             cache: cache(number, tier.capacity.clone()),
-            prefetcher: self.rules.prefetch.build(grid),
+            prefetcher: rules_of(number).prefetch.build(grid),
             limits: tier.limits,
         };
         Scheduler::new(SchedulerParts {

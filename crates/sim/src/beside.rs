@@ -79,7 +79,7 @@ pub fn again(
         dense: dense(recorded, trace, phase),
     };
     let Truth { costs, dense } = truth(Phase::Decode);
-    let layers = if setup.rules.prefetch.uses_predictions() { PREDICTED_LAYERS } else { 0 };
+    let layers = if setup.rules.use_predictions_in(Phase::Decode) { PREDICTED_LAYERS } else { 0 };
     let predictions = PredictionParams { layers, accuracy: prediction_accuracy, seed: 0 };
     let world = World::new(costs, dense).with_prefill(truth(Phase::Prefill));
     let mut world = world.with_predictions(predictions);
@@ -204,11 +204,11 @@ fn lanes(spans: &Spans, (from, to): (Nanos, Nanos)) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use motley_machine::Regime;
     use motley_sched::cache::{Capacity, PolicyChoice};
     use motley_sched::prefetch::PrefetchChoice;
     use motley_sched::regime::typical_hybrid;
     use motley_sched::scheduler::SchedulerLimits;
+    use motley_sched::strategy::StrategyChoice;
     use motley_sched::{Rules, TierSetup};
 
     use super::*;
@@ -221,11 +221,7 @@ mod tests {
                 capacity: Capacity::Global { slots: 24 },
                 limits: SchedulerLimits::beside_home(32),
             }],
-            rules: Rules {
-                policy: PolicyChoice::Lru,
-                prefetch: PrefetchChoice::Refill,
-                ..Rules::default_for(Regime::Hybrid)
-            },
+            rules: Rules::of(StrategyChoice::Timelines, PolicyChoice::Lru, PrefetchChoice::Refill),
             parts: false,
             most_used: Vec::new(),
         }

@@ -11,7 +11,7 @@ use motley_sched::spans::{Span, SpanKind, Spans};
 use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, PassOutcome};
 use crate::predictions::Predictor;
 use crate::world::{ComputeWork, World};
 
@@ -109,7 +109,8 @@ impl Driver<'_> {
         }
         self.now += self.world.dense().after_pass(tokens);
         if let Some(first) = pass.first() {
-            self.outcome.on_pass(first.phase, tokens, self.now - begun);
+            let (pass, phase, time) = (first.pass, first.phase, self.now - begun);
+            self.outcome.on_pass(PassOutcome { pass, phase, tokens, time });
         }
         Ok(())
     }

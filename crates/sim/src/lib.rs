@@ -10,6 +10,7 @@
 //! - [`setup`]: from a machine, a model and names to a drive.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
+//! - [`choose`](mod@choose): rules of each memory chosen by replay, with a hold-out (M6).
 //! - [`synth`]: synthetic routing with chosen statistics, by seed.
 //! - [`fit`]: synthetic routing fitted to a recorded trace, and how well.
 //! - [`curves`]: hit rate over cache size for every policy.
@@ -23,6 +24,7 @@
 
 pub mod beside;
 pub mod chart;
+pub mod choose;
 pub mod curves;
 pub mod drive;
 pub mod explain;
@@ -42,6 +44,7 @@ pub mod shape;
 pub mod synth;
 pub mod world;
 
+pub use choose::{Choice, choose};
 pub use drive::{DriveError, drive};
 pub use motley_sched::spans;
 pub use outcome::Outcome;

@@ -12,6 +12,8 @@ pub struct Outcome {
     pub wall: Nanos,
     pub prefill: PhaseOutcome,
     pub decode: PhaseOutcome,
+    /// Every pass, in order.
+    pub passes: Vec<PassOutcome>,
     /// What the scheduler counted.
     pub counts: Counts,
     /// Time of everything that is not a routed expert.
@@ -30,6 +32,16 @@ pub struct Outcome {
     pub link_busy: Vec<Nanos>,
 }
 
+/// One pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassOutcome {
+    /// Its number in the trace.
+    pub pass: u64,
+    pub phase: Phase,
+    pub tokens: u32,
+    pub time: Nanos,
+}
+
 /// Sums over the passes of one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PhaseOutcome {
@@ -39,6 +51,12 @@ pub struct PhaseOutcome {
 }
 
 impl PhaseOutcome {
+    pub(crate) fn add(&mut self, pass: &PassOutcome) {
+        self.passes += 1;
+        self.tokens += u64::from(pass.tokens);
+        self.time += pass.time;
+    }
+
     /// Tokens per second; 0 without passes.
     pub fn tokens_per_s(&self) -> f64 {
         if self.time == Nanos::ZERO { 0.0 } else { self.tokens as f64 / self.time.as_s() }
@@ -51,14 +69,12 @@ impl PhaseOutcome {
 }
 
 impl Outcome {
-    pub(crate) fn on_pass(&mut self, phase: Phase, tokens: u32, took: Nanos) {
-        let outcome = match phase {
-            Phase::Prefill => &mut self.prefill,
-            Phase::Decode => &mut self.decode,
-        };
-        outcome.passes += 1;
-        outcome.tokens += u64::from(tokens);
-        outcome.time += took;
+    pub(crate) fn on_pass(&mut self, pass: PassOutcome) {
+        match pass.phase {
+            Phase::Prefill => self.prefill.add(&pass),
+            Phase::Decode => self.decode.add(&pass),
+        }
+        self.passes.push(pass);
     }
 
     pub(crate) fn on_compute(&mut self, unit: Unit, took: Nanos) {

@@ -14,8 +14,10 @@ use motley_sched::regime::{self, Regime, RegimeError};
 use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
 use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
-use motley_sched::{Costs, Rules, SchedulerLimits, SchedulerSetup, TierSetup};
-use motley_trace::{ExpertGrid, ExpertKey, Phase, Trace, Visit};
+use motley_sched::{
+    ByMemory, Costs, Memories, NotThere, Rules, SchedulerLimits, SchedulerSetup, TierSetup,
+};
+use motley_trace::{ExpertKey, Phase, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
 use crate::faults::Faults;
@@ -28,6 +30,9 @@ use crate::world::{DenseCost, World};
 const DENSE_LAUNCHES: f64 = 2.0;
 /// Layers looked ahead by what uses predictions (H2).
 const PREDICTED_LAYERS: u16 = 3;
+
+/// Chance that a choice one layer ahead is predicted, when nobody says.
+pub const DEFAULT_PREDICTION: f64 = 0.8;
 
 /// How much of the fast tier holds experts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,9 +52,9 @@ pub struct Choices<'a> {
     pub model: &'a ModelShape,
     pub strategy: Option<StrategyChoice>,
     /// What stays.
-    pub policy: Option<PolicyChoice>,
+    pub policy: Option<ByMemory<PolicyChoice>>,
     /// What is fetched early.
-    pub prefetch: Option<PrefetchChoice>,
+    pub prefetch: Option<ByMemory<PrefetchChoice>>,
     /// How much stays.
     pub cache: CacheSize,
     /// Chance that a choice one layer ahead is predicted.
@@ -68,6 +73,9 @@ pub enum SetupError {
     Decide(#[from] DecideError),
     #[error(transparent)]
     Regime(#[from] RegimeError),
+    /// A rule for a memory that nothing is brought to.
+    #[error(transparent)]
+    NotThere(#[from] NotThere),
 }
 
 /// A simulation put together.
@@ -95,8 +103,12 @@ pub struct Setup {
 impl Setup {
     /// Takes the decision `motley run` would, and derives every cost.
     pub fn new(choices: &Choices<'_>) -> Result<Self, SetupError> {
+        Self::of(choices, &decision(choices.machine, choices.model)?)
+    }
+
+    /// Executes `decision`, and derives every cost.
+    pub fn of(choices: &Choices<'_>, decision: &Decision) -> Result<Self, SetupError> {
         let Choices { machine, model, .. } = *choices;
-        let decision = decision(machine, model)?;
         let regime = chosen_regime(choices, decision.regime());
         let costs = regime::costs(regime, machine, &model.expert, Efficiency::DEFAULT)?;
         let name =
@@ -113,10 +125,9 @@ impl Setup {
             true => DeviceKind::Cpu,
             false => gpu_or_cpu,
         };
-        let scheduler = scheduler_setup(choices, &decision, regime, costs.clone());
+        let scheduler = scheduler_setup(choices, decision, regime, costs.clone())?;
         // Where devices share experts that are on disk, what the scheduler knows is all there is.
         let costs = if scheduler.tiers.len() > 1 { scheduler.costs.clone() } else { costs };
-        let predicts = scheduler.rules.prefetch.uses_predictions();
         Ok(Self {
             regime,
             fast: name(fast),
@@ -129,12 +140,18 @@ impl Setup {
                 .first(dense)
                 .map_or(DenseCost::default(), |unit| dense_cost(unit, model)),
             predictions: PredictionParams {
-                layers: if predicts { PREDICTED_LAYERS } else { 0 },
+                layers: PREDICTED_LAYERS,
                 accuracy: choices.prediction_accuracy,
                 seed: choices.seed,
             },
             faults: choices.faults,
         })
+    }
+
+    /// The same under other rules.
+    #[must_use]
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { scheduler: self.scheduler.with_rules(rules), ..self }
     }
 
     /// Drives the scheduler through `trace`. The fast memory begins empty, as a run's does whose
@@ -143,14 +160,17 @@ impl Setup {
     pub fn run(&self, trace: &Trace, spans: Option<&mut Spans>) -> Result<Outcome, DriveError> {
         let mut setup = self.scheduler.clone();
         if setup.rules.decode == StrategyChoice::Pinned {
-            setup.most_used = most_used(trace, trace.header.grid());
+            setup.most_used = most_used(trace);
         }
         let mut scheduler = setup.scheduler(&trace.header);
         for (tier, keys) in (0..).zip(setup.residents(&trace.header)) {
             scheduler.preload(tier, &keys);
         }
+        let predicts = setup.rules.use_predictions_in(Phase::Decode);
+        let layers = if predicts { self.predictions.layers } else { 0 };
+        let predictions = PredictionParams { layers, ..self.predictions };
         let mut world =
-            World::new(self.costs.clone(), self.dense_cost).with_predictions(self.predictions);
+            World::new(self.costs.clone(), self.dense_cost).with_predictions(predictions);
         if let Some((faults, seed)) = self.faults {
             world = world.with_faults(faults, seed);
         }
@@ -204,9 +224,9 @@ fn scheduler_setup(
     decision: &Decision,
     regime: Regime,
     costs: Costs,
-) -> SchedulerSetup {
+) -> Result<SchedulerSetup, NotThere> {
     let decided = Decision {
-        rules: rules(choices, decision, regime),
+        rules: rules(choices, decision, regime)?,
         placement: Placement { regime, ..decision.placement.clone() },
         ..decision.clone()
     };
@@ -218,7 +238,7 @@ fn scheduler_setup(
     if choices.cache != CacheSize::Fitting {
         setup.tiers[0].capacity = asked_capacity(choices);
     }
-    setup
+    Ok(setup)
 }
 
 /// Who decides in a run of `decision`: the engine builds the same from the same decision. Where
@@ -253,17 +273,21 @@ pub fn setup_of(decision: &Decision, model: &ModelShape, costs: Costs) -> Schedu
     }
 }
 
-fn rules(choices: &Choices<'_>, decision: &Decision, regime: Regime) -> Rules {
+fn rules(choices: &Choices<'_>, decision: &Decision, regime: Regime) -> Result<Rules, NotThere> {
     let defaults = match regime == decision.regime() {
         true => decision.rules,
         false => Rules::default_for(regime),
     };
-    Rules {
-        prefill: choices.strategy.unwrap_or(defaults.prefill),
-        decode: choices.strategy.unwrap_or(defaults.decode),
-        policy: choices.policy.unwrap_or(defaults.policy),
-        prefetch: choices.prefetch.unwrap_or(defaults.prefetch),
-    }
+    let ram = matches!(regime, Regime::BeyondRam | Regime::OneMemory);
+    let shared = regime == Regime::BeyondRam && decision.expert_costs.is_some();
+    let (policy, prefetch) =
+        (choices.policy.unwrap_or_default(), choices.prefetch.unwrap_or_default());
+    let rules = defaults.with(&policy, &prefetch, Memories { ram, devices: !ram || shared })?;
+    Ok(Rules {
+        prefill: choices.strategy.unwrap_or(rules.prefill),
+        decode: choices.strategy.unwrap_or(rules.decode),
+        ..rules
+    })
 }
 
 /// The slots of each device that shares experts.
@@ -323,16 +347,24 @@ pub fn dense_cost(unit: &Device, model: &ModelShape) -> DenseCost {
     }
 }
 
-/// Rank by rank over the layers, most used first.
-fn most_used(trace: &Trace, grid: ExpertGrid) -> Vec<ExpertKey> {
-    let mut counted = PrefillCounted::new(grid);
-    let mut buffer = RoutedBuffer::new(&trace.header);
+/// The most used of the prompt; without one, of the first half.
+fn most_used(trace: &Trace) -> Vec<ExpertKey> {
     let middle = trace.middle_pass();
     let has_prompt = trace.visits.iter().any(|visit| visit.phase == Phase::Prefill);
     let early = |visit: &&Visit| match has_prompt {
         true => visit.phase == Phase::Prefill,
         false => visit.pass < middle,
     };
-    trace.visits.iter().filter(early).for_each(|visit| counted.count(&buffer.fill(visit)));
+    counted(&trace.header, trace.visits.iter().filter(early))
+}
+
+/// Rank by rank over the layers, most used first.
+pub(crate) fn counted<'a>(
+    header: &TraceHeader,
+    visits: impl Iterator<Item = &'a Visit>,
+) -> Vec<ExpertKey> {
+    let mut counted = PrefillCounted::new(header.grid());
+    let mut buffer = RoutedBuffer::new(header);
+    visits.for_each(|visit| counted.count(&buffer.fill(visit)));
     counted.order()
 }

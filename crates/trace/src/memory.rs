@@ -39,14 +39,19 @@ impl Trace {
     /// The number of the pass before which half of the decode passes lie: where a hold-out
     /// begins. Prefill belongs to the first half of what follows it.
     pub fn middle_pass(&self) -> u64 {
-        let half = self.passes(Phase::Decode) / 2;
+        self.pass_after(0.5)
+    }
+
+    /// The same for another part (0 to 1) of the decode passes.
+    pub fn pass_after(&self, part: f64) -> u64 {
+        let before = self.passes(Phase::Decode) as f64 * part;
         let mut last = None;
         let mut decode = self
             .visits
             .iter()
             .filter(|visit| visit.phase == Phase::Decode)
             .filter(|visit| last.replace(visit.pass) != Some(visit.pass));
-        decode.nth(half as usize).map_or(0, |visit| visit.pass)
+        decode.nth(before as usize).map_or(0, |visit| visit.pass)
     }
 
     /// The visits of passes before `pass`, as a trace of their own.

@@ -2,10 +2,11 @@
 
 use crate::npu::LadderArgs;
 use clap::{Args, ValueEnum};
+use motley_sched::ByMemory;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::StrategyChoice;
-use motley_sim::setup::CacheSize;
+use motley_sim::setup::{CacheSize, DEFAULT_PREDICTION};
 use std::path::PathBuf;
 
 /// `motley sim`.
@@ -74,18 +75,23 @@ pub(crate) struct ChoiceArgs {
     /// (default: by the machine and the size of the model)
     #[arg(long)]
     pub(crate) strategy: Option<StrategyChoice>,
-    /// What stays in the cache: lru, lfu, lfru, mrs, blend (default: as `motley run`)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) policy: Option<PolicyChoice>,
+    /// What stays in the cache: lru, lfu, lfru, mrs, blend; ram=lru,gpu=blend is one for each
+    /// memory (default: as `motley run`)
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) policy: Option<ByMemory<PolicyChoice>>,
     /// What is fetched early: none, previous-token, next-layer, prefill-counted, refill,
-    /// next-layer+refill (default: as `motley run`)
-    #[arg(long)]
-    pub(crate) prefetch: Option<PrefetchChoice>,
+    /// next-layer+refill; by memory as --policy (default: as `motley run`)
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) prefetch: Option<ByMemory<PrefetchChoice>>,
+    /// Try policies and prefetchers, each memory's apart, on the first 70 % of the decoded tokens;
+    /// keep the fastest if it is faster than the default on the others too, by 1 %
+    #[arg(long, conflicts_with_all = ["policy", "prefetch", "timeline", "svg", "curves", "run", "faults"])]
+    pub(crate) choose: bool,
     /// Experts kept in the fast memory: 25% of each layer, or 1500 in all (default: what fits)
     #[arg(long, value_name = "PERCENT|SLOTS", value_parser = cache_size)]
     pub(crate) cache: Option<CacheSize>,
     /// Chance that an expert of the next layer is predicted
-    #[arg(long, default_value_t = 0.8, value_name = "SHARE", value_parser = share)]
+    #[arg(long, default_value_t = DEFAULT_PREDICTION, value_name = "SHARE", value_parser = share)]
     pub(crate) prediction: f64,
     /// Let loads fail, the link slow down and units stall, by this seed
     #[arg(long, value_name = "SEED")]

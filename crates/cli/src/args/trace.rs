@@ -13,7 +13,7 @@ pub(crate) enum TraceCommand {
     /// Show how a trace's routing is spread and how it repeats
     Summary(TraceSummary),
     /// Run a model and write down which experts every token used
-    Record(Record),
+    Record(Box<Record>),
 }
 
 /// `motley trace import`.

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
 use motley_plan::{Asked, DevicesAsked, Loading, NamedDevice, Outputs};
+use motley_sched::ByMemory;
 use std::path::PathBuf;
 
 /// A decision to be made here and now, or one that was written down.
@@ -49,14 +50,15 @@ pub(crate) struct Wishes {
     /// How weights come into memory (default: mapped when everything fits, else on demand)
     #[arg(long, value_enum)]
     pub(crate) loading: Option<LoadingArg>,
-    /// Which experts stay when not all can: lru, lfu, lfru, mrs, blend (default: blend)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) policy: Option<PolicyChoice>,
+    /// Which experts stay when not all can: lru, lfu, lfru, mrs, blend; ram=lru,gpu=blend is one
+    /// for each memory (default: as replay chose, else blend)
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) policy: Option<ByMemory<PolicyChoice>>,
     /// What is brought before it is asked for, into idle time: none, previous-token, next-layer,
-    /// next-layer-decode, prefill-counted, refill, next-layer+refill, whole-layer (default:
-    /// next-layer-decode from disk, whole-layer to a GPU)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) prefetch: Option<PrefetchChoice>,
+    /// next-layer-decode, prefill-counted, refill, next-layer+refill, whole-layer; by memory as
+    /// --policy (default: as replay chose, else next-layer-decode from disk, whole-layer to a GPU)
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) prefetch: Option<ByMemory<PrefetchChoice>>,
     /// Keep weights in the file's own order, on the CPU: slower, and equal to the last bit
     /// whatever the placement
     #[arg(long)]

@@ -274,11 +274,12 @@ fn streaming_options(job: &Job) -> Result<StreamingOptions> {
         ..StreamingOptions::default()
     };
     if let Some(policy) = &job.policy {
-        options.rules.policy = policy.parse()?;
+        options.rules.ram.policy = policy.parse()?;
     }
     if let Some(prefetch) = &job.prefetch {
-        options.rules.prefetch = prefetch.parse()?;
+        options.rules.ram.prefetch = prefetch.parse()?;
     }
+    options.rules.devices = options.rules.ram;
     let (eio_per_mille, short_per_mille) = job.faults;
     if job.faults != (0, 0) {
         let plan = FaultPlan { seed: 1, eio_per_mille, short_per_mille, ..FaultPlan::default() };

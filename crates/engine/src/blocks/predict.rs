@@ -3,7 +3,7 @@
 
 use crate::blocks::gates::Gates;
 use motley_ggml::{CpuUnit, ExpertBlock, ProjectError};
-use motley_sched::prefetch::{Prediction, PrefetchChoice};
+use motley_sched::prefetch::Prediction;
 use motley_sched::{Phase, Rules};
 
 /// Looks at the hidden rows of a block through the routers.
@@ -35,18 +35,27 @@ pub struct PredictionAccuracy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wants {
     scores: bool,
-    prefetch: PrefetchChoice,
+    prompts: bool,
+    decode: bool,
 }
 
 impl Wants {
     /// What `rules` look at.
     pub(crate) fn of(rules: &Rules) -> Self {
-        Self { scores: rules.policy.uses_scores(), prefetch: rules.prefetch }
+        Self {
+            scores: rules.use_scores(),
+            prompts: rules.use_predictions_in(Phase::Prefill),
+            decode: rules.use_predictions_in(Phase::Decode),
+        }
     }
 
     /// Whether routers have to be read at all.
     pub(crate) fn any(self) -> bool {
-        self.scores || self.prefetch.uses_predictions()
+        self.scores || self.prompts || self.decode
+    }
+
+    fn predictions_in(self, phase: Phase) -> bool {
+        if phase == Phase::Prefill { self.prompts } else { self.decode }
     }
 }
 
@@ -97,7 +106,7 @@ impl Predictor {
             self.average_scores(layer, block, cpu)?;
         }
         let next = layer + 1;
-        if self.wants.prefetch.uses_predictions_in(phase) && self.gates.knows(next) {
+        if self.wants.predictions_in(phase) && self.gates.knows(next) {
             self.predict(next, block, cpu)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use motley_model::ModelSpec;
 use motley_plan::budget::Budget;
 use motley_sched::Named;
 use motley_sched::Rules;
+use motley_sched::cache::PolicyChoice;
 use motley_sched::strategy::StrategyChoice;
 use std::fmt;
 use std::path::Path;
@@ -113,15 +114,10 @@ fn options(path: &Path, way: Way<'_>) -> EngineOptions {
     let budget = Budget::of(&spec, SHAPE.shape());
     let slot_bytes = budget.slot_bytes as f64;
     let all = f64::from(spec.expert_layers().count() as u32 * spec.experts);
-    let rules = |regime| Rules {
-        prefill: way.strategy,
-        decode: way.strategy,
-        prefetch: way.prefetch,
-        ..Rules::default_for(regime)
-    };
+    let rules = Rules::of(way.strategy, PolicyChoice::default(), way.prefetch);
     let sharing = |share: f64| DeviceOptions {
         experts_most: (all * share) as u32,
-        rules: rules(Regime::Hybrid),
+        rules,
         most_used: if way.begins_full { first_experts(&spec) } else { Vec::new() },
         // Some more for the rows of a computation, and for a slot to pass experts through.
         ..DeviceOptions::over(rooms(way.devices, slot_bytes * (all * share * 1.2 + 2.0)))
@@ -147,7 +143,7 @@ fn options(path: &Path, way: Way<'_>) -> EngineOptions {
         memory_bytes,
         streaming: StreamingOptions {
             rules: match share {
-                Some(_) => rules(Regime::BeyondRam),
+                Some(_) => rules,
                 None => Rules::default_for(Regime::BeyondRam),
             },
             ..StreamingOptions::default()

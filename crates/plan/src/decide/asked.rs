@@ -1,6 +1,7 @@
 //! What a user asked for: every flag that can change a run, as typed. `None` leaves the choice to
 //! [`decide`](super::decide). Nothing is resolved here.
 
+use motley_sched::ByMemory;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ pub const DEFAULT_CONTEXT_TOKENS: u32 = 4096;
 pub const DEFAULT_PROMPT_TOKENS: u32 = 1024;
 
 /// Length of the answer for which chunks and layouts are compared.
-pub(crate) const ANSWER_TOKENS: f64 = 256.0;
+pub const ANSWER_TOKENS: f64 = 256.0;
 /// Chunks that are compared (N7), the default one first; the last two are for little memory.
 pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
 
@@ -30,8 +31,8 @@ pub struct Asked {
     pub chunk_tokens: Option<u32>,
     /// Which logits are wanted, for which memory is set aside.
     pub outputs: Outputs,
-    pub policy: Option<PolicyChoice>,
-    pub prefetch: Option<PrefetchChoice>,
+    pub policy: Option<ByMemory<PolicyChoice>>,
+    pub prefetch: Option<ByMemory<PrefetchChoice>>,
     /// The same bits wherever experts are.
     pub exact: bool,
     /// Length of the prompt that speeds are predicted for.

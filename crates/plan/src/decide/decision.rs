@@ -14,7 +14,7 @@ use crate::placement::Placement;
 use crate::predict::Prediction;
 
 /// Version of the format this crate writes and reads.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 
 /// Everything a run executes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

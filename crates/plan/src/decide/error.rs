@@ -1,5 +1,7 @@
 //! Wishes that cannot be obeyed, each with the reason and the way out.
 
+use motley_sched::{NotThere, UnknownName};
+
 use crate::budget::TooLittleMemory;
 use crate::calibration::NoCpu;
 
@@ -36,4 +38,10 @@ pub enum DecideError {
          --memory"
     )]
     NothingToDecide { flag: &'static str },
+    /// A rule for a memory that nothing is brought to.
+    #[error(transparent)]
+    NotThere(#[from] NotThere),
+    /// A rule kept with the profile that this program does not have.
+    #[error("the profile's chosen rules cannot be used: {0}; calibrate the model again")]
+    Profile(#[from] UnknownName),
 }

@@ -11,15 +11,15 @@
 //! - [`asked`]: what is wanted.
 //! - `devices`: which GPUs, for what.
 //! - `attempt`: one way to run the model; chunks and budgets are compared by attempts.
+//! - [`rules`]: who decides about experts.
 //! - `reasons`: why, in words.
 //! - [`decision`]: the result.
 //! - [`error`]: wishes that cannot be obeyed.
 
 use motley_cost::PowerHeuristic;
 use motley_cost::calibration::WeightLayout;
-use motley_machine::Regime;
+use motley_sched::Costs;
 use motley_sched::regime::KnownCosts;
-use motley_sched::{Costs, Rules};
 
 pub mod asked;
 mod attempt;
@@ -28,6 +28,7 @@ mod devices;
 pub mod error;
 pub mod facts;
 mod reasons;
+pub mod rules;
 
 use crate::calibration::Calibration;
 use crate::cores::nodes::node_shares;
@@ -68,7 +69,7 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
     let (threads, cores) = threads(facts, asked);
     let busy_w = busy_w(facts, &attempt, &calibration, &cores);
     let (prefill, decode) = attempt.predict(facts, asked, &calibration, busy_w);
-    let rules = rules(asked, &attempt)?;
+    let ruled = rules::rules(facts, asked, &attempt)?;
     let kernels = attempt.kernels(facts, asked);
     // Threads take whole experts only in blocks, and memory has a node only where it is ours.
     let divides = attempt.lays_out(facts, asked) && kernels.has_blocks();
@@ -89,12 +90,12 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         budget: attempt.budget,
         device_use: attempt.device_use,
         devices: device_shares(&attempt),
-        why: reasons::why(facts, asked, &attempt, (&threads, &nodes), &rules),
+        why: reasons::why(facts, asked, &attempt, (&threads, &nodes), &ruled),
         assumed: reasons::assumed(facts, asked, &attempt, &calibration),
         threads,
         nodes,
         session: attempt.session,
-        rules,
+        rules: ruled.rules,
         expert_costs: expert_costs(facts, asked, &attempt)?,
         kernels,
         exact: asked.exact,
@@ -205,24 +206,6 @@ fn cheapest(facts: &Facts<'_>) -> Option<(ThreadSets, CoreSet)> {
     let found = carry_out(&mut search, speed)?;
     let decode = facts.cores.threads(&found.chosen);
     Some((ThreadSets { prefill, decode }, found.chosen))
-}
-
-/// The regime's defaults and what was asked instead. What would never be asked is refused.
-fn rules(asked: &Asked, attempt: &Attempt<'_>) -> Result<Rules, DecideError> {
-    let defaults = match (attempt.placement.regime, attempt.device_use.has_some_experts()) {
-        (Regime::BeyondRam, true) => Rules::beyond_ram_with_devices(),
-        (regime, _) => Rules::default_for(regime),
-    };
-    let flags = [("--policy", asked.policy.is_some()), ("--prefetch", asked.prefetch.is_some())];
-    let given = flags.into_iter().find(|(_, given)| *given);
-    if let (Regime::OneMemory, Some((flag, _))) = (attempt.placement.regime, given) {
-        return Err(DecideError::NothingToDecide { flag });
-    }
-    Ok(Rules {
-        policy: asked.policy.unwrap_or(defaults.policy),
-        prefetch: asked.prefetch.unwrap_or(defaults.prefetch),
-        ..defaults
-    })
 }
 
 fn device_shares(attempt: &Attempt<'_>) -> Vec<DeviceShare> {

@@ -2,12 +2,13 @@
 
 use motley_machine::Regime;
 use motley_model::format_bytes;
-use motley_sched::{Named, Rules};
+use motley_profile::ChosenRules;
 
 use super::asked::{Asked, CHUNKS, DevicesAsked, Goal, Loading};
 use super::attempt::Attempt;
 use super::decision::Why;
 use super::facts::Facts;
+use super::rules::Ruled;
 use crate::calibration::Calibration;
 use crate::cores::nodes::in_words;
 use crate::cores::{NodeShare, ThreadSets};
@@ -20,16 +21,16 @@ pub(super) fn why(
     asked: &Asked,
     attempt: &Attempt<'_>,
     (threads, nodes): (&ThreadSets, &[NodeShare]),
-    rules: &Rules,
+    ruled: &Ruled<'_>,
 ) -> Why {
     Why {
-        loading: loading(facts, asked, attempt, rules),
+        loading: loading(facts, asked, attempt, ruled),
         memory: attempt.residence.why.clone(),
         devices: devices(facts, asked, attempt),
         threads: self::threads(facts, asked, threads),
         nodes: in_words(nodes),
         chunk: chunk(facts, asked, attempt),
-        rules: self::rules(asked, attempt, rules),
+        rules: rules(asked, attempt, ruled),
         exact: match asked.exact {
             true => "weights in the file's order, on the CPU: the same bits wherever they are",
             false => "not asked for: weights may be rearranged, and the last bits may differ",
@@ -38,7 +39,7 @@ pub(super) fn why(
     }
 }
 
-fn loading(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
+fn loading(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>, ruled: &Ruled<'_>) -> String {
     let (budget, residence) = (&attempt.budget, &attempt.residence);
     let Some(bytes) = residence.memory_bytes else {
         return match (residence.loading, asked.exact) {
@@ -54,7 +55,7 @@ fn loading(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>, rules: &Rule
         format_bytes(bytes),
         if asked.memory_bytes.is_some() { "as asked" } else { &residence.why },
         budget.experts,
-        rules.policy.name(),
+        ruled.rules.policies(),
     )
 }
 
@@ -123,18 +124,22 @@ fn chunk(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
     }
 }
 
-fn rules(asked: &Asked, attempt: &Attempt<'_>, rules: &Rules) -> String {
+fn rules(asked: &Asked, attempt: &Attempt<'_>, ruled: &Ruled<'_>) -> String {
     if attempt.placement.regime == Regime::OneMemory {
         return "every expert is in one memory: nothing to choose".into();
     }
+    let (policies, prefetchers) = (ruled.rules.policies(), ruled.rules.prefetchers());
+    if let Some(ChosenRules { gain, tokens, .. }) = ruled.chosen {
+        return format!(
+            "{policies} policy, {prefetchers} prefetch: chosen by replay, {:.1} % faster than the \
+             defaults on {tokens} tokens held out",
+            100.0 * gain
+        );
+    }
     let source = |given: bool| if given { "as asked" } else { "default" };
-    format!(
-        "{} policy ({}), {} prefetch ({})",
-        rules.policy.name(),
-        source(asked.policy.is_some()),
-        rules.prefetch.name(),
-        source(asked.prefetch.is_some()),
-    )
+    let (by_policy, by_prefetch) =
+        (source(asked.policy.is_some()), source(asked.prefetch.is_some()));
+    format!("{policies} policy ({by_policy}), {prefetchers} prefetch ({by_prefetch})")
 }
 
 /// What was taken for granted.

@@ -48,7 +48,7 @@ pub struct Prediction {
 pub enum Candidate {
     /// It may be needed soon. It never evicts: it takes a free slot or a staging buffer.
     Guess(ExpertKey),
-    /// It was needed just now and computed at home. It may evict what the policy ranks lower.
+    /// It was needed and was not there. It may evict what the policy ranks lower.
     Refill(ExpertKey),
 }
 
@@ -77,6 +77,8 @@ pub struct PrefetchView<'a> {
     /// Whether an expert need not be fetched: it is in the tier, in one that is not on the way
     /// there, or will be.
     pub is_near: &'a dyn Fn(ExpertKey) -> bool,
+    /// Whether an expert is where the tier is filled from, and on no link.
+    pub can_come: &'a dyn Fn(ExpertKey) -> bool,
     /// How long after a layer is routed a guess started now would be there; zero when in time.
     pub late_by: &'a dyn Fn(u16) -> Nanos,
 }

@@ -184,6 +184,7 @@ mod tests {
             costs: &costs,
             at: &[Whereabouts::default(); 3],
             is_near: &|_| false,
+            can_come: &|_| true,
             late_by: &|_| Nanos::ZERO,
         };
         let mut out = Vec::new();

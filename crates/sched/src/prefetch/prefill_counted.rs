@@ -1,5 +1,7 @@
 //! G4: count activations while the prompt is read, then bring the most used expert of every
-//! layer, the second most used of every layer, and so on until the fast tier is full.
+//! layer, the second most used of every layer, and so on until the fast tier is full. A tier that
+//! is full when decode begins has them in place of what its policy ranks lower. Where experts come
+//! from a disk, a device has what memory holds; the rest is left to the disk.
 
 use motley_trace::{ExpertGrid, ExpertKey};
 
@@ -73,12 +75,11 @@ impl Prefetcher for PrefillCounted {
     }
 
     fn candidates(&mut self, view: &PrefetchView<'_>, out: &mut Vec<Candidate>) {
-        while self.order.last().is_some_and(|&key| (view.is_near)(key)) {
+        let is_past = |key| (view.is_near)(key) || !(view.can_come)(key);
+        while self.order.last().is_some_and(|&key| is_past(key)) {
             self.order.pop();
         }
-        let rest = self.order.iter().rev().copied();
-        let far = rest.filter(|&key| !(view.is_near)(key)).take(AT_ONCE);
-        out.extend(far.map(Candidate::Guess));
+        out.extend(self.order.iter().rev().take(AT_ONCE).copied().map(Candidate::Refill));
     }
 }
 

@@ -84,6 +84,7 @@ mod tests {
             costs: &costs,
             at: &[],
             is_near: &|key| key.expert == 4,
+            can_come: &|_| true,
             late_by: &|_| Nanos::ZERO,
         };
         let mut out = Vec::new();

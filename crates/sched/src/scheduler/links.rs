@@ -103,6 +103,7 @@ impl Scheduler {
             costs: &self.costs,
             at: &self.outlook.at,
             is_near: &|key| self.is_near(number, key),
+            can_come: &|key| self.can_load(number, key),
             late_by: &|layer| self.pace.late_by(now + took, layer),
         };
         prefetcher.candidates(&view, &mut guesses);

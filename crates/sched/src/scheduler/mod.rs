@@ -384,15 +384,16 @@ impl Scheduler {
 
     /// Whether `key` may take the place of another in `tier`. One that is nowhere else is lost to
     /// all memories when it goes, and comes back by the slowest link: it goes only where the parent
-    /// would send away none that is used less.
+    /// would send away none that is used less, by the parent's own ranks.
     fn may_stay(&self, tier: u16, key: ExpertKey) -> bool {
         let Tier { exclusive, parent, .. } = self.costs.tiers[usize::from(tier)];
         let Some(parent) = parent.filter(|_| exclusive) else { return true };
         let cache = &self.tiers[usize::from(tier)].places.cache;
         let Ok(Some(victim)) = cache.victim_for(key) else { return true };
-        let victim = cache.ranks().get(victim);
-        let next_there = self.tiers[usize::from(parent)].places.cache.next_to_leave(key.layer);
-        victim < cache.ranks().get(key) && next_there.is_some_and(|next| victim <= next)
+        let there = &self.tiers[usize::from(parent)].places.cache;
+        let next_there = there.next_to_leave(key.layer);
+        cache.ranks().get(victim) < cache.ranks().get(key)
+            && next_there.is_some_and(|next| there.ranks().get(victim) <= next)
     }
 
     /// What stays in a tier that has it alone leaves the parent.

@@ -4,6 +4,7 @@
 use crate::args::{Calibrate, Global};
 use anyhow::{Result, ensure};
 
+mod chosen;
 mod machine;
 mod output;
 mod passes;

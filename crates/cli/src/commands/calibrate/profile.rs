@@ -1,6 +1,7 @@
 //! `motley calibrate MODEL --text …`: how the model routes (N1), and how far one text speaks
 //! for another. The last fifth of every text is held out to check the rest against.
 
+use super::chosen::Recorded;
 use super::output::{Kind, write_new};
 use super::passes;
 use crate::args::{Calibrate, Global};
@@ -38,8 +39,14 @@ pub(super) fn run(
     columns: Option<u16>,
 ) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let known = Known::to_run(&runtime, global, model, args.trust)?;
+    let mut known = Known::to_run(&runtime, global, model, args.trust)?;
+    // What is chosen is better than the defaults, not than what was chosen before.
+    known.profile.iter_mut().for_each(|profile| profile.header.chosen = None);
     let decision = known.decide(&args.wishes.asked(Outputs::All))?;
+    let wishes = &args.wishes;
+    let chooses = wishes.policy.is_none() && wishes.prefetch.is_none();
+    let for_run = chooses.then(|| known.decide(&wishes.asked(Outputs::Streams(1)))).transpose()?;
+    let machine = known.machine.clone();
     let engine = execute(runtime, global, known, &decision, false)?;
     if !engine.spec().is_moe() {
         bail!("{}: a dense model has no routing to record", model.display());
@@ -57,14 +64,19 @@ pub(super) fn run(
     let threads = engine.threads();
     drop(engine);
     let recorder = std::mem::replace(&mut *lock(&recorder), Recorder::new(&header, &[]));
-    let mut profile = recorder.finish(&args.text)?;
+    let (mut profile, trace) = recorder.finish(&args.text)?;
+    let mut told = Vec::new();
+    if let Some(decision) = &for_run {
+        let recorded = Recorded { machine: &machine, decision, model, trace: &trace };
+        (profile.header.chosen, told) = recorded.chosen(global)?;
+    }
     profile.header.passes = passes::measure(global, args, &runtime, threads)?;
     let stem = format!("{}-{}", profile_stem(&profile.header.model), moment().replace(':', "-"));
     let kind = Kind { folder: PROFILES, stem: &stem, extension: "jsonl" };
     let mut lines = Vec::new();
     profile.write(&mut lines)?;
     let path = write_new(args.output.as_deref(), &kind, &lines)?;
-    tell(global, &profile, &path, width_of(columns))
+    tell(global, &profile, told, &path, width_of(columns))
 }
 
 /// Reads the beginning of a text, then its held-out end, in pieces that fit the context.
@@ -177,8 +189,8 @@ impl Recorder {
         self.trace.visits.push(self.visit.clone());
     }
 
-    /// The profile of everything, with how far its parts agree.
-    fn finish(self, paths: &[PathBuf]) -> Result<Profile> {
+    /// The profile of everything, with how far its parts agree; and the routing itself.
+    fn finish(self, paths: &[PathBuf]) -> Result<(Profile, Trace)> {
         let names: Vec<String> = paths.iter().map(|path| crate::page::file_name(path)).collect();
         let origin = |sources: Vec<String>| Origin {
             sources,
@@ -201,7 +213,7 @@ impl Recorder {
         }
         profile.header.overlaps = overlaps;
         profile.header.held = held(&self.trace)?;
-        Ok(profile)
+        Ok((profile, self.trace))
     }
 }
 
@@ -227,7 +239,13 @@ fn compare(one: &Profile, other: &Profile) -> Result<Vec<Overlap>> {
     Ok(found)
 }
 
-fn tell(global: &Global, profile: &Profile, path: &Path, width: u16) -> Result<()> {
+fn tell(
+    global: &Global,
+    profile: &Profile,
+    chosen: Vec<Fact>,
+    path: &Path,
+    width: u16,
+) -> Result<()> {
     if global.json {
         let imbalances: Vec<_> = profile.visited().map(|layer| imbalance(&layer.both())).collect();
         let report = serde_json::json!({
@@ -235,7 +253,8 @@ fn tell(global: &Global, profile: &Profile, path: &Path, width: u16) -> Result<(
         });
         return print_json(&serde_json::to_string(&report)?);
     }
-    print_page(&format!("{}\n\n Kept in {}", facts(&summary(profile), width), path.display()))
+    let told: Vec<Fact> = summary(profile).into_iter().chain(chosen).collect();
+    print_page(&format!("{}\n\n Kept in {}", facts(&told, width), path.display()))
 }
 
 fn summary(profile: &Profile) -> Vec<Fact> {

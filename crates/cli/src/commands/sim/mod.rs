@@ -4,6 +4,7 @@
 //! - `subject`: which model and which routing.
 //! - `page`: the outcome as a page, and as JSON.
 //! - `rerun`: `--run`, a recorded run again.
+//! - `choose`: `--choose`, rules by replay.
 //! - `curves`: `--curves`, all cache policies compared.
 
 use crate::args::{Global, OutputArgs, Sim};
@@ -16,13 +17,15 @@ use motley_sim::faults::Faults;
 use motley_sim::setup::{CacheSize, Choices, Setup};
 use motley_sim::spans::{RowNames, Spans};
 
+mod choose;
 mod curves;
 mod draw;
 mod page;
 mod rerun;
 mod subject;
 
-pub(crate) use subject::read as read_trace;
+pub(crate) use choose::{told_choice, with_bar};
+pub(crate) use subject::{read as read_trace, shape_of_file};
 
 use draw::{Drawn, draw, write};
 use subject::Subject;
@@ -61,6 +64,9 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
         faults: sim.choice.faults.map(|seed| (FAULTS, seed)),
         seed: u64::from(sim.seed),
     })?;
+    if sim.choice.choose {
+        return choose::run(global, &machine, &subject, &setup, columns);
+    }
     let wants_spans = sim.output.timeline.is_some() || sim.output.svg.is_some();
     let mut spans = wants_spans.then(Spans::default);
     let outcome = setup.run(&subject.trace, spans.as_mut())?;

@@ -93,7 +93,8 @@ pub(super) fn shape(sim: &Sim) -> Result<Option<ModelShape>> {
     }
 }
 
-fn shape_of_file(path: &Path) -> Result<ModelShape> {
+/// The shape of a GGUF file.
+pub(crate) fn shape_of_file(path: &Path) -> Result<ModelShape> {
     let (spec, _) = ModelSpec::open(path)?;
     if !spec.is_moe() {
         bail!("{}: a dense model has no experts to place", path.display());

@@ -24,6 +24,7 @@ pub fn even_profile(spec: &ModelSpec) -> Profile {
             reuse: Reuse::default(),
             held: Vec::new(),
             passes: None,
+            chosen: None,
             overlaps: Vec::new(),
         },
         layers: (0..layers).map(|layer| LayerCounts::empty(layer, experts)).collect(),
