@@ -137,7 +137,8 @@ fn serve_says_the_same() {
     let Some(model) = files().and_then(|_| floats()) else { return };
     let request = value!({ "model": "m", "prompt": prompt(), "max_tokens": 8, "temperature": 0 });
     let said = |args: &[&str]| {
-        let server = Server::start(&model, &[&["--chunk", "256", "--exact", "--streams", "1"], args].concat());
+        let common = ["--chunk", "256", "--exact", "--streams", "1"];
+        let server = Server::start(&model, &[&common[..], args].concat());
         let (status, answer) = server.post("/v1/completions", &request);
         assert_eq!(status, 200, "{answer}");
         answer["choices"][0]["text"].clone()
