@@ -1,7 +1,7 @@
 //! A static-graph device in `run` and `serve`: its part of the memory, and the costs by which
 //! experts go there.
 
-use super::enabled::NpuArgs;
+use super::enabled::{NpuArgs, Share};
 use crate::args::LoadArgs;
 use crate::known::Known;
 use crate::load::decision;
@@ -16,13 +16,6 @@ use std::path::PathBuf;
 /// What graphs get of the machine's memory, and of a ceiling, if nobody says: one of so many parts.
 const MACHINE_PARTS: u64 = 8;
 const CEILING_PARTS: u64 = 4;
-
-/// What the device may take, and by what it is chosen.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Share {
-    pub(crate) memory_bytes: Option<u64>,
-    pub(crate) choice: NpuChoice,
-}
 
 /// The decision of these flags, within a ceiling that leaves graphs their part.
 pub(crate) fn decide(

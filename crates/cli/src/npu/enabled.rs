@@ -1,6 +1,5 @@
 //! Flags of a static-graph device, and giving it to an engine.
 
-use super::beside::Share;
 use super::{NpuFigures, NpuRow};
 use crate::args::parse_size;
 use crate::known::read_profile;
@@ -8,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use motley_engine::Engine;
 use motley_engine::blocks::npu::{
-    LayerFigures, MAX_CACHE_BYTES, NpuHandle, NpuOptions, NpuOverflow, Precision, Provider,
-    ProviderConfig, even_profile, profile_of,
+    LayerFigures, MAX_CACHE_BYTES, NpuChoice, NpuHandle, NpuOptions, NpuOverflow, Precision,
+    Provider, ProviderConfig, even_profile, profile_of,
 };
 use motley_engine::eval::tasks::read_text;
 use std::path::PathBuf;
@@ -118,6 +117,13 @@ impl NpuArgs {
         self.npu_headroom = value.parse().with_context(|| format!("`{value}` is not a number"))?;
         Ok(())
     }
+}
+
+/// What the device may take, and by what it is chosen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Share {
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) choice: NpuChoice,
 }
 
 /// Gives `engine` the device, if one is wanted. `share`: what it may take; without it every group of

@@ -162,12 +162,10 @@ impl<'g> ExpertBlock<'g> {
     /// (token, slot, expert) of every row that is not set aside.
     pub fn rows(&self) -> impl Iterator<Item = (usize, usize, u32)> + Clone {
         let slots = self.slots();
-        let all =
-            (0..self.tokens()).flat_map(move |token| (0..slots).map(move |slot| (token, slot)));
-        let is_ours = move |&(token, slot): &(usize, usize)| {
-            self.aside.is_empty() || !self.aside[token * slots + slot]
-        };
-        all.filter(is_ours).map(|(token, slot)| (token, slot, self.expert(token, slot)))
+        let rows = 0..self.tokens() * slots;
+        let ours = rows.filter(|&row| self.aside.is_empty() || !self.aside[row]);
+        let place = move |row| (row / slots, row % slots);
+        ours.map(place).map(|(token, slot)| (token, slot, self.expert(token, slot)))
     }
 
     /// Leaves the row of (`token`, `slot`) to somebody who writes it later: no unit computes it.
@@ -228,24 +226,20 @@ impl<'g> ExpertBlock<'g> {
 
     /// Where the row of (`token`, `slot`) belongs, `[n_embd]`.
     pub(crate) fn output_row_mut(&mut self, token: usize, slot: usize) -> &mut [f32] {
-        assert!(token < self.tokens() && slot < self.slots());
         // SAFETY: the output is F32 in host memory, `[n_embd, k, tokens]`, rows
         // contiguous, indices in range, and the block is borrowed mutably.
         unsafe {
-            let out = &*self.output;
-            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
-            std::slice::from_raw_parts_mut(row.cast::<f32>(), out.ne[0] as usize)
+            let width = (*self.output).ne[0] as usize;
+            std::slice::from_raw_parts_mut(self.output_row_place(token, slot), width)
         }
     }
 
     /// The row of (`token`, `slot`) as it is now, `[n_embd]`.
     pub fn output_row(&self, token: usize, slot: usize) -> &[f32] {
-        assert!(token < self.tokens() && slot < self.slots());
         // SAFETY: as `output_row_mut`, shared.
         unsafe {
-            let out = &*self.output;
-            let row = out.data.cast::<u8>().add(token * out.nb[2] + slot * out.nb[1]);
-            std::slice::from_raw_parts(row.cast::<f32>(), out.ne[0] as usize)
+            let width = (*self.output).ne[0] as usize;
+            std::slice::from_raw_parts(self.output_row_place(token, slot), width)
         }
     }
 

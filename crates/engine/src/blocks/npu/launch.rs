@@ -1,7 +1,7 @@
 //! Threads that launch graphs: several under way at once, as their devices take them (Table 5 of
 //! the source: one after the other is 1.4 to 2.9 times slower).
 
-use super::layer::LoadedGroup;
+use super::group::LoadedGroup;
 use crate::clock::now;
 use motley_npu::GraphError;
 use std::sync::mpsc::{Receiver, Sender, channel};

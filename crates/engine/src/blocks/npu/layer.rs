@@ -1,16 +1,16 @@
 //! A layer's compiled graphs, and the rows on their way through them (W3).
 
+use super::group::LoadedGroup;
 use super::launch::Launchers;
 use super::options::Shared;
 use super::shape::{Shaped, expert_bytes, graph_spec};
 use super::weights::{LayerError, read, shape, weights};
-use crate::clock::now;
 use motley_ggml::{ExpertBlock, Formula, Gated};
 use motley_model::LayerExperts;
 use motley_npu::graph::Recipe;
-use motley_npu::{Activation, Graph, GraphError, GraphKey, GraphSpec, GroupRows};
+use motley_npu::{Activation, Graph, GraphKey, GraphSpec};
 use motley_plan::tiers::Group;
-use motley_sched::graphs::{GraphCost, launches};
+use motley_sched::graphs::launches;
 use motley_sched::overflow::Pair;
 use std::time::Duration;
 
@@ -30,54 +30,6 @@ pub(super) struct DeviceRun {
     pub(super) padding: u64,
     /// Time of all launches, one after the other.
     pub(super) took: Duration,
-}
-
-/// One graph with its rows.
-pub(super) struct LoadedGroup {
-    group: Group,
-    graph: Graph,
-    rows: GroupRows,
-    /// (token, slot) of each row pushed, and where it comes out.
-    targets: Vec<(usize, usize, usize)>,
-    output: Vec<f32>,
-    took: Duration,
-    /// The fastest launch so far: what is asked of it never changes.
-    pub(super) us: Option<f64>,
-}
-
-impl LoadedGroup {
-    fn new(group: Group, graph: Graph, spec: &GraphSpec) -> Self {
-        let (targets, output) = (Vec::new(), Vec::new());
-        let (rows, took) = (GroupRows::new(spec), Duration::ZERO);
-        Self { group, graph, rows, targets, output, took, us: None }
-    }
-
-    /// What it costs, once that is known.
-    fn cost(&self) -> Option<GraphCost<'_>> {
-        let Group { experts, capacity } = &self.group;
-        Some(GraphCost { experts, capacity: *capacity, us: self.us? })
-    }
-
-    /// Computes all rows.
-    pub(super) fn run(&mut self) -> Result<(), GraphError> {
-        self.graph.run(&self.rows, &mut self.output)
-    }
-
-    /// A launch has taken so long.
-    pub(super) fn ran(&mut self, took: Duration) {
-        self.took = took;
-        let us = took.as_secs_f64() * 1e6;
-        self.us = Some(self.us.map_or(us, |before| before.min(us)));
-    }
-
-    /// Runs it on zeros, twice: the first time a provider may still prepare something.
-    fn measure(&mut self, launch: Duration) -> Result<f64, GraphError> {
-        self.run()?;
-        let begun = now();
-        self.run()?;
-        self.ran(begun.elapsed() + launch);
-        Ok(self.us.unwrap_or(f64::INFINITY))
-    }
 }
 
 impl NpuLayer {

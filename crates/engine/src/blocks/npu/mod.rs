@@ -7,12 +7,14 @@
 //! * `shape`: one layer's groups and capacities from a profile (N1, N2, N4, N5).
 //! * `weights`: experts read from the model's files, as numbers.
 //! * `layer`: a layer's compiled graphs and the rows on their way (W3).
+//! * `group`: one graph and its rows.
 //! * `launch`: threads that launch graphs, several at once.
 //! * `run`: a block divided, computed and put together (N3).
 //! * [`figures`]: drop and padding rates per layer (N8).
 
 mod calibrate;
 mod figures;
+mod group;
 mod launch;
 mod layer;
 mod options;
