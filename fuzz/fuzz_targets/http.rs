@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use motley_engine::batching::Ask;
-use motley_engine::{BatchOptions, Engine, EngineOptions, Runtime, Seam, ThreadSet, ThreadSets};
+use motley_engine::{
+    BatchOptions, EnergyWatch, Engine, EngineOptions, Runtime, Seam, ThreadSet, ThreadSets,
+};
 use motley_server::trial::{Route, Trial};
 use motley_server::{ServeLimits, ServeOptions};
 use motley_testkit::gguf_source::Tokenizer;
@@ -70,6 +72,7 @@ fn trial() -> &'static Trial {
             cors_origin: None,
             log_text: false,
             memory_bytes: None,
+            energy: Arc::new(EnergyWatch::default().count()),
             limits: ServeLimits::default(),
         };
         Trial::start(Arc::new(engine()), &batch, options).expect("a context")
