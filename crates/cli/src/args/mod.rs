@@ -51,7 +51,7 @@ pub(crate) struct Motley {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Generate text, or chat when no prompt is given
-    Run(Run),
+    Run(Box<Run>),
     /// Serve an OpenAI-compatible API and a page to chat on
     Serve(Box<Serve>),
     /// Show what a model is made of
