@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use motley_server::tools::{Format, Parsed, Parser};
+use motley_engine::text::output::{Format, OutputFormat, Parsed, Parser};
 
 const FORMATS: [Format; 5] =
     [Format::Plain, Format::Hermes, Format::Mistral, Format::Harmony, Format::Forced];
@@ -16,7 +16,12 @@ fuzz_target!(|bytes: &[u8]| {
         None => (bytes, &[][..]),
     };
     let text = String::from_utf8_lossy(text);
-    for format in FORMATS {
+    let thinking = OutputFormat::of("</think>", &[]);
+    let begun = thinking.after("<think>\n");
+    let formats = FORMATS.iter().flat_map(|&calls| {
+        [OutputFormat::PLAIN, thinking, begun].map(|format| OutputFormat { calls, ..format })
+    });
+    for format in formats {
         let whole = parsed(format, [&*text]);
         assert_eq!(whole, parsed(format, pieces(&text, &[0])), "{format:?}, in single characters");
         assert_eq!(whole, parsed(format, pieces(&text, cuts)), "{format:?}, in pieces");
@@ -26,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// Everything that was parsed, one after the other.
-fn parsed<'a>(format: Format, pieces: impl IntoIterator<Item = &'a str>) -> Parsed {
+fn parsed<'a>(format: OutputFormat, pieces: impl IntoIterator<Item = &'a str>) -> Parsed {
     let mut parser = Parser::new(format);
     let mut all = Parsed::default();
     let mut add = |parsed: Parsed| {

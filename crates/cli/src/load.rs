@@ -69,16 +69,18 @@ pub(crate) fn execute(
     Ok(engine)
 }
 
-/// How tokens are chosen.
-pub(crate) fn sampling(args: &SamplingArgs) -> Sampling {
+/// How tokens are chosen: what was typed, else what the model's file says. Without a seed, another
+/// answer each time.
+pub(crate) fn sampling(args: &SamplingArgs, spec: &ModelSpec) -> Sampling {
+    let of_model = Sampling::of_model(&spec.sampling);
     Sampling {
-        temperature: args.temperature,
-        top_k: args.top_k,
-        top_p: args.top_p,
-        min_p: args.min_p,
-        repeat_penalty: args.repeat_penalty,
-        seed: args.seed,
-        ..Sampling::default()
+        temperature: args.temperature.unwrap_or(of_model.temperature),
+        top_k: args.top_k.unwrap_or(of_model.top_k),
+        top_p: args.top_p.unwrap_or(of_model.top_p),
+        min_p: args.min_p.unwrap_or(of_model.min_p),
+        repeat_penalty: args.repeat_penalty.unwrap_or(of_model.repeat_penalty),
+        seed: args.seed.unwrap_or_else(|| fastrand::u32(..)),
+        ..of_model
     }
 }
 

@@ -8,6 +8,7 @@ mod api_key;
 mod args;
 mod check_file;
 mod commands;
+mod config;
 mod known;
 mod last;
 mod load;
@@ -22,16 +23,36 @@ mod timeline;
 mod ways;
 
 use args::{Command, Motley};
-use clap::Parser;
+use config::Typed;
 use console::Term;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use terminal::{in_words, note};
 
 fn main() -> ExitCode {
-    let motley = Motley::parse();
+    let Typed { motley, origins } = match config::parse() {
+        Ok(typed) => typed,
+        Err(error) => {
+            note(&in_words(&error));
+            return ExitCode::FAILURE;
+        }
+    };
     log::start(motley.global.verbose, matches!(motley.command, Command::Serve(_)));
-    let result = match motley.command {
+    let not_typed = config::said(&origins);
+    tracing::info!("{}", not_typed.as_deref().unwrap_or("all flags as typed"));
+    match carry_out(motley) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&in_words(&error));
+            not_typed.iter().for_each(|said| note(said));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(motley: Motley) -> anyhow::Result<()> {
+    match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
         Command::Serve(serve) => commands::serve::run(&motley.global, &serve),
         Command::Inspect(inspect) => {
@@ -50,16 +71,11 @@ fn main() -> ExitCode {
             commands::reproduce::run(&motley.global, &reproduce, columns())
         }
         Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
+        Command::Config(args) => commands::config::run(&motley.global, &args, columns()),
+        Command::Service(service) => commands::service::run(&motley.global, &service),
+        Command::Bug => commands::bug::run(&motley.global),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            note(&in_words(&error));
-            ExitCode::FAILURE
-        }
     }
 }
 

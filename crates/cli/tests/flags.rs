@@ -109,7 +109,11 @@ macro_rules! path {
 #[test]
 fn run_obeys_every_flag() {
     path!(model);
-    every_flag(&["run", model, "-p", "one", "-n", "2", "--no-record"], &motley, &[]);
+    every_flag(
+        &["run", model, "-p", "one", "--raw", "--temperature", "0", "-n", "2", "--no-record"],
+        &motley,
+        &[],
+    );
 }
 
 #[test]
@@ -257,7 +261,19 @@ fn a_plan_is_the_decision_of_the_same_flags_and_runs_unchanged() {
         let plan = motley(&[&["plan", model, "--json", "--prompt", "512"][..], flags].concat());
         assert!(plan.status.success(), "{}", String::from_utf8_lossy(&plan.stderr));
         std::fs::write(file, &plan.stdout).expect("a file");
-        let run = ["run", model, "-p", "one two", "-n", "4", "--no-record", "-v"];
+        let run = [
+            "run",
+            model,
+            "-p",
+            "one two",
+            "--raw",
+            "--temperature",
+            "0",
+            "-n",
+            "4",
+            "--no-record",
+            "-v",
+        ];
         let planned = motley(&[&run[..], &["--plan", file]].concat());
         let typed = motley(&[&run[..], flags].concat());
         let [planned, typed] = [planned, typed].map(|output| {
@@ -275,7 +291,19 @@ fn a_plan_is_the_decision_of_the_same_flags_and_runs_unchanged() {
             "{flags:?}: what run decides is what plan shows"
         );
     }
-    let both = motley(&["run", model, "-p", "x", "--plan", file, "--threads", "1"]);
+    let both = motley(&[
+        "run",
+        model,
+        "-p",
+        "x",
+        "--raw",
+        "--temperature",
+        "0",
+        "--plan",
+        file,
+        "--threads",
+        "1",
+    ]);
     let said = String::from_utf8_lossy(&both.stderr);
     assert!(!both.status.success() && said.contains("cannot be used with"), "{said}");
 }
@@ -302,7 +330,7 @@ fn settings(decision: Decision) -> Decision {
 #[test]
 fn what_cannot_be_obeyed_together_is_refused_with_the_reason() {
     path!(model);
-    let run = ["run", model, "-p", "x", "-n", "1", "--no-record"];
+    let run = ["run", model, "-p", "x", "--raw", "--temperature", "0", "-n", "1", "--no-record"];
     let cases: [(&[&str], &str); 4] = [
         (&["--loading", "mapped", "--memory", "1G"], "--loading mapped cannot keep to --memory"),
         (&["--policy", "lru"], "--policy would decide nothing"),

@@ -27,7 +27,7 @@ fn a_file_that_is_no_model_is_refused_by_our_own_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.gguf");
     std::fs::write(&path, "these are notes, and not a model at all").unwrap();
-    let text = error_of(&["run", path.to_str().unwrap(), "-p", "x"]);
+    let text = error_of(&["run", path.to_str().unwrap(), "-p", "x", "--raw", "--temperature", "0"]);
     assert!(text.contains("notes.gguf") && text.contains("GGUF"), "{text}");
 }
 
@@ -41,7 +41,10 @@ fn too_small_a_context_names_the_flag() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let prompt = "word ".repeat(200);
     let model = model.to_str().unwrap();
-    assert!(error_of(&["run", model, "-p", &prompt, "--context", "64"]).contains("--context"));
+    assert!(
+        error_of(&["run", model, "-p", &prompt, "--raw", "--temperature", "0", "--context", "64"])
+            .contains("--context")
+    );
 }
 
 /// Address space for the stacks of a few threads, and not of hundreds.
@@ -63,7 +66,18 @@ fn threads_that_the_system_refuses_name_the_flag() {
 #[test]
 fn text_goes_to_stdout_and_the_chosen_line_to_stderr() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
-    let output = motley(&["run", model.to_str().unwrap(), "-p", "Hello", "-n", "4", "-v"]);
+    let output = motley(&[
+        "run",
+        model.to_str().unwrap(),
+        "-p",
+        "Hello",
+        "--raw",
+        "--temperature",
+        "0",
+        "-n",
+        "4",
+        "-v",
+    ]);
     assert!(output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("16 experts, 4 per token"), "{said}");
@@ -96,6 +110,16 @@ fn bench_reports_ratios_of_pairs() {
 #[test]
 fn too_small_a_budget_says_what_is_needed_before_loading() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
-    let text = error_of(&["run", model.to_str().unwrap(), "-p", "x", "--memory", "16M"]);
+    let text = error_of(&[
+        "run",
+        model.to_str().unwrap(),
+        "-p",
+        "x",
+        "--raw",
+        "--temperature",
+        "0",
+        "--memory",
+        "16M",
+    ]);
     assert!(text.contains("16 MiB is too little") && text.contains("--context"), "{text}");
 }

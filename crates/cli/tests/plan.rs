@@ -66,7 +66,8 @@ fn a_saved_plan_runs_and_one_of_another_model_is_refused() {
     let path = folder.path().join("plan.json");
     std::fs::write(&path, &saved).unwrap();
     let path = path.to_str().unwrap();
-    let run = ["run", model, "-p", "one two", "-n", "4", "--plan", path];
+    let run =
+        ["run", model, "-p", "one two", "--raw", "--temperature", "0", "-n", "4", "--plan", path];
     let output = motley_in(folder.path(), &run);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("7 of"), "{said}");

@@ -92,8 +92,20 @@ fn a_run_writes_what_it_writes_without_it() {
     let (state, named) = (folder.path().join("state"), folder.path().join("named"));
     std::fs::create_dir(&named).expect("a folder");
     let (memory, stats) = (least(&model, 1), named.join("stats.json"));
-    let mut run =
-        vec!["run", model.to_str().unwrap(), "-p", "One", "-n", "4", "-v", "--threads", "1"];
+    let mut run = vec![
+        "run",
+        model.to_str().unwrap(),
+        "-p",
+        "One",
+        "--raw",
+        "--temperature",
+        "0",
+        "-n",
+        "4",
+        "-v",
+        "--threads",
+        "1",
+    ];
     run.extend(["--context", "1024", "--chunk", "256", "--sandbox", "require"]);
     run.extend(["--stats", stats.to_str().unwrap()]);
     for more in [&[][..], &["--memory", &memory]] {

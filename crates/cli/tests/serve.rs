@@ -209,7 +209,21 @@ fn text((status, answer): (u16, Value)) -> String {
 /// What `motley run` says.
 fn run(model: &Path, prompt: &str) -> String {
     let model = model.to_str().expect("a plain path");
-    let args = ["run", model, "-p", prompt, "-n", "16", "--exact", "--json", "--threads", "1"];
+    let args = [
+        "run",
+        model,
+        "-p",
+        prompt,
+        "--raw",
+        "--temperature",
+        "0",
+        "-n",
+        "16",
+        "--exact",
+        "--json",
+        "--threads",
+        "1",
+    ];
     let output = support::motley(&args);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     report["text"].as_str().expect("text").to_owned()

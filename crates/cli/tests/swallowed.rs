@@ -73,7 +73,20 @@ fn a_model_that_computes_no_numbers_is_an_error_everywhere() {
     let text = text.path().to_str().unwrap();
     for file in [&all, &one] {
         let path = file.path().to_str().unwrap();
-        let run = ["run", path, "-p", "Hello world", "-n", "4", "--no-record", "--threads", "1"];
+        let run = [
+            "run",
+            path,
+            "-p",
+            "Hello world",
+            "--raw",
+            "--temperature",
+            "0",
+            "-n",
+            "4",
+            "--no-record",
+            "--threads",
+            "1",
+        ];
         let commands = [
             run.to_vec(),
             [&run[..], &["--loading", "on-demand"]].concat(),
@@ -156,7 +169,18 @@ fn a_run_that_cannot_be_kept_says_so_and_answers() {
     for name in ["last-run.json", "last-trace.jsonl"] {
         let state = tempfile::tempdir().unwrap();
         symlink("/dev/full", state.path().join(name)).unwrap();
-        let args = ["run", model.to_str().unwrap(), "-p", "hi", "-n", "2", "--json"];
+        let args = [
+            "run",
+            model.to_str().unwrap(),
+            "-p",
+            "hi",
+            "--raw",
+            "--temperature",
+            "0",
+            "-n",
+            "2",
+            "--json",
+        ];
         let output = motley_in(
             state.path(),
             &[&args[..], &["--loading", "on-demand", "--threads", "1"]].concat(),

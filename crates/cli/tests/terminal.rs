@@ -40,7 +40,22 @@ fn a_hostile_name_is_written_out_by_every_command() {
         &["inspect", path, "--json"],
         &["plan", path],
         &["plan", path, "--json"],
-        &["run", path, "-p", "hi", "-n", "2", "-v", "--loading", "on-demand", "--threads", "1"],
+        &[
+            "run",
+            path,
+            "-p",
+            "hi",
+            "--raw",
+            "--temperature",
+            "0",
+            "-n",
+            "2",
+            "-v",
+            "--loading",
+            "on-demand",
+            "--threads",
+            "1",
+        ],
         &["explain", "last"],
         &["trace", "record", path, "-p", "hi", "-n", "2", "-o", &trace, "--threads", "1"],
         &["trace", "summary", &trace],
@@ -60,9 +75,10 @@ fn a_hostile_name_is_written_out_by_every_command() {
     std::fs::write(&plan, motley(&["plan", path, "--json"]).stdout).unwrap();
     let text: serde_json::Value = serde_json::from_slice(&std::fs::read(&plan).unwrap()).unwrap();
     assert_eq!(text["model"]["name"], HOSTILE);
-    // No prompt: a chat, whose template does not parse.
-    let output = motley(&["run", path, "--no-record", "-vv"]);
-    assert_harmless(&output, "chat");
+    // By the model's template, which does not parse.
+    let output = motley(&["run", path, "-p", "hi", "--no-record", "-vv"]);
+    assert!(!output.status.success());
+    assert_harmless(&output, "template");
 }
 
 #[test]
@@ -75,7 +91,10 @@ fn errors_that_quote_a_file_are_written_out() {
     };
     let file = changed(&model, foreign, |_, _| {});
     let path = file.path().to_str().unwrap();
-    for args in [&["run", path, "-p", "x"][..], &["run", path, "-p", "x", "-vv"]] {
+    for args in [
+        &["run", path, "-p", "x", "--raw", "--temperature", "0"][..],
+        &["run", path, "-p", "x", "--raw", "--temperature", "0", "-vv"],
+    ] {
         let output = motley(args);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stderr).contains(r"\u{1b}"), "{args:?}");

@@ -12,6 +12,7 @@
 //! * `hparams`: the shape, from metadata.
 //! * `router`: how experts are chosen (W1).
 //! * `experts`: where each expert lies.
+//! * `sampling`: how its makers want tokens chosen.
 //! * `spec`: all of it together, [`ModelSpec`].
 //! * `values`: what must not reach llama.cpp, because it would end the process.
 //! * `sizes`: bytes by purpose.
@@ -29,6 +30,7 @@ mod hparams;
 mod opened;
 mod role;
 mod router;
+mod sampling;
 mod sizes;
 mod spec;
 mod summary;
@@ -42,6 +44,7 @@ pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
 pub use opened::OpenedFile;
 pub use role::{Matrix, Role, TensorPart};
 pub use router::{Gating, Groups, Router};
+pub use sampling::SamplingHints;
 pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};
 pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};

@@ -13,6 +13,7 @@ use crate::gguf::{GgmlType, GgufHeader, GgufLimits, MetaValue};
 use crate::hparams::{Keys, MAX_EXPERTS, Shape};
 use crate::role::{Matrix, Role, TensorPart};
 use crate::router::Router;
+use crate::sampling::SamplingHints;
 
 /// One tensor with its place and purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub struct ModelSpec {
     pub leading_dense_layers: u32,
     /// The router; `None` for a dense model.
     pub router: Option<Router>,
+    /// How its makers want tokens chosen.
+    pub sampling: SamplingHints,
     /// Every tensor, files in order; the same indices as in the virtual layout's extents.
     pub tensors: Vec<SpecTensor>,
     /// Per layer, its routed experts if it has them; as long as there are layers.
@@ -103,6 +106,7 @@ impl ModelSpec {
             shared: read_shared(&keys, &tensors)?,
             leading_dense_layers: if experts > 0 { leading } else { shape.layers },
             router,
+            sampling: SamplingHints::read(metadata),
             shape,
             tensors,
             layers,

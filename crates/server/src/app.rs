@@ -5,8 +5,8 @@ use crate::expert_counts::ExpertCounts;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::options::ServeOptions;
-use crate::tools::Format;
 use motley_engine::batching::Health;
+use motley_engine::text::output::OutputFormat;
 use motley_engine::{Batching, SubmitError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,8 +18,8 @@ pub(crate) struct App {
     pub(crate) gate: Arc<Gate>,
     pub(crate) metrics: Metrics,
     pub(crate) expert_counts: Arc<ExpertCounts>,
-    /// How the model writes calls.
-    pub(crate) format: Format,
+    /// How the model writes thoughts and calls.
+    pub(crate) format: OutputFormat,
     /// Whether the model's template has a place for tools.
     pub(crate) shows_tools: bool,
     /// Bytes of a prompt's text; a longer one has more tokens than fit.

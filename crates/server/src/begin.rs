@@ -7,7 +7,6 @@ use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::options::{ServeLimits, ServeOptions};
 use crate::request::size::prompt_bytes_max;
-use crate::tools::Format;
 use motley_engine::admission::AdmissionLimits;
 use motley_engine::{BatchOptions, Batching, Engine, SessionError};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ pub(crate) fn begin(
     let expert_counts = Arc::new(ExpertCounts::new(engine.spec()));
     let watcher = ExpertCounts::watcher(&expert_counts);
     let template = engine.chat_template().unwrap_or_default();
+    let format = engine.output_format();
     let batching = Batching::start(engine, batch, Some(watcher))?;
     let gate = Gate::new(admission_limits(batch, &options.limits));
     Ok(App {
@@ -31,7 +31,7 @@ pub(crate) fn begin(
         batching,
         options,
         expert_counts,
-        format: Format::of_template(&template),
+        format,
         shows_tools: template.contains("tools"),
         started_unix_s: unix_s(),
         draining: AtomicBool::new(false),

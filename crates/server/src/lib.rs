@@ -15,7 +15,6 @@
 //! * `api`: one file per route.
 //! * `request`: from a request to work for the engine: `params`, `prompt`, `schema`.
 //! * `response`: from the engine's events to responses and streams.
-//! * [`tools`]: function calls in a model's output.
 //! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
 //! * `metrics`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
@@ -47,7 +46,6 @@ mod request;
 mod response;
 mod routes;
 pub mod serve;
-pub mod tools;
 #[cfg(fuzzing)]
 pub mod trial;
 pub mod wire;

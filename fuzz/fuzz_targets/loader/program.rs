@@ -45,7 +45,7 @@ fn start(folder: &Path, model: &Path, log: &Path) -> Child {
         .arg(program.expect("MOTLEY_FUZZ_PROGRAM is set: cargo xtask fuzz does"))
         .arg("run")
         .arg(model)
-        .args(["-p", "Hello 12", "-n", "2", "--no-record", "--context", "256", "--threads", "1"])
+        .args(["--raw", "-p", "Hello 12", "-n", "2", "--no-record", "--context", "256", "--threads", "1"])
         .args(["--loading", "on-demand"])
         .env("CI", "true")
         .env("GGML_NO_BACKTRACE", "1")

@@ -106,7 +106,7 @@ fn run(
     drop_page_cache().ok()?;
     let tokens = sweep.tokens.to_string();
     let mut command = cage.command(&sweep.motley);
-    command.arg("run").arg(model).args(["--prompt", prompt, "--tokens", &tokens]);
+    command.arg("run").arg(model).args(["--raw", "--prompt", prompt, "--tokens", &tokens]);
     command.args(["--temperature", "0", "--json", "--no-record"]).args(flags.split_whitespace());
     let output = command.output().ok()?;
     let said: Value = serde_json::from_slice(&output.stdout).ok()?;

@@ -46,7 +46,18 @@ pub(super) fn trial(
         .arg(&mutations.motley)
         .arg("run")
         .arg(model)
-        .args(["-p", PROMPT, "-n", "2", "--no-record", "--context", "256", "--threads", "1"])
+        .args([
+            "--raw",
+            "-p",
+            PROMPT,
+            "-n",
+            "2",
+            "--no-record",
+            "--context",
+            "256",
+            "--threads",
+            "1",
+        ])
         .args(["--loading", path.name()])
         .args(&mutations.flags)
         .env("CI", "true")

@@ -1,9 +1,8 @@
 //! What the user may type. No side effects: commands turn this into what is done.
-//! `plan`, `explain` and `tune` hold what those commands take, `eval` what evaluation takes,
+//! `run` holds what a conversation takes, `plan`, `explain` and `tune` hold what those commands take, `eval` what evaluation takes,
 //! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
 //! `calibrate` what this machine's commands take, `wishes` what a decision is made from.
 
-use crate::npu::NpuArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -12,7 +11,9 @@ mod calibrate;
 mod eval;
 mod explain;
 mod global;
+mod habits;
 mod plan;
+mod run;
 mod sampling;
 mod sandbox;
 mod serve;
@@ -27,9 +28,11 @@ pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use global::Global;
+pub(crate) use habits::{Config, Install, Service};
 pub(crate) use plan::{Plan as PlanArgs, Predict};
+pub(crate) use run::Run;
 pub(crate) use sampling::SamplingArgs;
-pub(crate) use sandbox::{SandboxArg, SandboxArgs};
+pub(crate) use sandbox::SandboxArg;
 pub(crate) use serve::{SafetyArgs, Serve};
 pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
 pub(crate) use size::parse_size;
@@ -37,9 +40,12 @@ pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
 pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs, parse_devices};
 
+const AFTER_HELP: &str =
+    "Every flag can also be set as a variable (MOTLEY_MEMORY=12G) or in a file: `motley config`.";
+
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
-#[command(name = "motley", version, max_term_width = 100)]
+#[command(name = "motley", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Motley {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -50,7 +56,7 @@ pub(crate) struct Motley {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Generate text, or chat when no prompt is given
+    /// Answer a question, or chat when none is given
     Run(Box<Run>),
     /// Serve an OpenAI-compatible API and a page to chat on
     Serve(Box<Serve>),
@@ -79,47 +85,19 @@ pub(crate) enum Command {
     /// Record, convert and describe routing
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Show what is set besides the command line, and where
+    Config(Config),
+    /// Serve a model in the background, also after a restart
+    #[command(subcommand)]
+    Service(Service),
+    /// Print what a report of a defect needs, without private text
+    Bug,
     /// Measure one engine as a job on stdin says (used by `bench` and by tests)
     #[command(hide = true)]
     Worker,
     /// Try a file as a job on stdin says (used before a file is loaded for the first time)
     #[command(hide = true)]
     CheckFile,
-}
-
-/// `motley run`.
-#[derive(Debug, Args)]
-pub(crate) struct Run {
-    /// GGUF file (any part of a split one)
-    pub(crate) model: PathBuf,
-    /// Text to continue, control tokens written in it included; without it, chat with the
-    /// model's own template, which alone writes them
-    #[arg(short, long)]
-    pub(crate) prompt: Option<String>,
-    /// Most tokens to generate (per answer, in chat)
-    #[arg(short = 'n', long, default_value_t = 256)]
-    pub(crate) tokens: usize,
-    /// Write where the time went, and what was hit and read, as JSON
-    #[arg(long, value_name = "FILE.json")]
-    pub(crate) stats: Option<PathBuf>,
-    /// Write what ran when (device, copies, CPU; disk) in Chrome's trace format, and what the
-    /// simulator makes of the same routing beside it
-    #[arg(long, value_name = "FILE.json")]
-    pub(crate) timeline: Option<PathBuf>,
-    /// Draw one layer of one decoded token, as it ran and as simulated
-    #[arg(long, value_name = "FILE.svg")]
-    pub(crate) picture: Option<PathBuf>,
-    /// Do not keep this run for `motley explain`
-    #[arg(long)]
-    pub(crate) no_record: bool,
-    #[command(flatten)]
-    pub(crate) sandbox: SandboxArgs,
-    #[command(flatten)]
-    pub(crate) sampling: SamplingArgs,
-    #[command(flatten)]
-    pub(crate) load: LoadArgs,
-    #[command(flatten)]
-    pub(crate) npu: NpuArgs,
 }
 
 /// `motley inspect`.

@@ -2,26 +2,26 @@
 
 use clap::Args;
 
-/// How tokens are chosen.
+/// How tokens are chosen. What is not given is the model's own value, where its file has one.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Sampling")]
+#[command(next_help_heading = "Sampling (default: what the model's file says, else as below)")]
 pub(crate) struct SamplingArgs {
-    /// 0 takes the most likely token every time
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) temperature: f32,
-    /// Keep the K most likely tokens (0: all)
-    #[arg(long, default_value_t = 40, value_name = "K")]
-    pub(crate) top_k: u32,
-    /// Keep the smallest set of tokens that reaches probability P
-    #[arg(long, default_value_t = 0.95, value_name = "P")]
-    pub(crate) top_p: f32,
-    /// Keep tokens at least P times as likely as the best
-    #[arg(long, default_value_t = 0.05, value_name = "P")]
-    pub(crate) min_p: f32,
-    /// Make tokens of the last 64 less likely (1: no)
-    #[arg(long, default_value_t = 1.0, value_name = "X")]
-    pub(crate) repeat_penalty: f32,
-    /// Seed for sampling
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u32,
+    /// 0 takes the most likely token every time [else: 0.8]
+    #[arg(long)]
+    pub(crate) temperature: Option<f32>,
+    /// Keep the K most likely tokens, 0 for all [else: 40]
+    #[arg(long, value_name = "K")]
+    pub(crate) top_k: Option<u32>,
+    /// Keep the smallest set of tokens that reaches probability P [else: 0.95]
+    #[arg(long, value_name = "P")]
+    pub(crate) top_p: Option<f32>,
+    /// Keep tokens at least P times as likely as the best [else: 0.05]
+    #[arg(long, value_name = "P")]
+    pub(crate) min_p: Option<f32>,
+    /// Make tokens of the last 64 less likely, 1 for not [else: 1]
+    #[arg(long, value_name = "X")]
+    pub(crate) repeat_penalty: Option<f32>,
+    /// Seed for sampling; the same seed gives the same answer [else: another each time]
+    #[arg(long)]
+    pub(crate) seed: Option<u32>,
 }

@@ -32,7 +32,7 @@ struct DoctorReport {
     lines: Vec<Line>,
 }
 
-fn render(lines: &[Line], width: u16) -> String {
+pub(crate) fn render(lines: &[Line], width: u16) -> String {
     let mut page = table(width, presets::NOTHING);
     for line in lines {
         let advice = line.advice.as_ref().map_or(String::new(), |advice| format!("\n→ {advice}"));

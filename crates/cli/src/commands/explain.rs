@@ -28,16 +28,7 @@ pub(crate) fn run(global: &Global, args: &Explain, columns: Option<u16>) -> Resu
     let record = read_record(&source.record)?;
     let (trace, note) = source.trace(&record)?;
     let calibration = library::of_this_machine().map(|(_, found)| found);
-    let rate = calibration.as_ref().and_then(|found| found.memory_gb_per_s(record.threads));
-    let scaling = calibration.as_ref().map(scaling).unwrap_or_default();
-    let explained = Explained {
-        prefill: PhaseParts::prefill(&record, rate),
-        decode: PhaseParts::decode(&record, rate),
-        what_if: what_if(&record, trace.as_ref(), &scaling)?,
-        memory_limit_gb_per_s: rate,
-        note,
-        record,
-    };
+    let explained = Explained::of(record, calibration.as_ref(), (trace.as_ref(), note))?;
     if let Some(path) = &args.svg {
         std::fs::write(path, explained.svg())
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -47,6 +38,17 @@ pub(crate) fn run(global: &Global, args: &Explain, columns: Option<u16>) -> Resu
         false => explained.render(width_of(columns)),
     };
     print(global.json, &text)
+}
+
+/// The page about a run that is still going on, whose routing is not known yet.
+pub(crate) fn page(
+    record: RunRecord,
+    calibration: Option<&CalibrationFile>,
+    columns: Option<u16>,
+) -> Result<String> {
+    let note = "so far; `motley explain` says more once the run has ended".to_owned();
+    let explained = Explained::of(record, calibration, (None, Some(note)))?;
+    Ok(explained.render(width_of(columns)))
 }
 
 /// Which files are read.
@@ -138,6 +140,24 @@ struct Explained {
 }
 
 impl Explained {
+    /// What `record` tells, with the run's routing if it is known, and what to say about that.
+    fn of(
+        record: RunRecord,
+        calibration: Option<&CalibrationFile>,
+        (trace, note): (Option<&Trace>, Option<String>),
+    ) -> Result<Self> {
+        let rate = calibration.and_then(|found| found.memory_gb_per_s(record.threads));
+        let scaling = calibration.map(scaling).unwrap_or_default();
+        Ok(Self {
+            prefill: PhaseParts::prefill(&record, rate),
+            decode: PhaseParts::decode(&record, rate),
+            what_if: what_if(&record, trace, &scaling)?,
+            memory_limit_gb_per_s: rate,
+            note,
+            record,
+        })
+    }
+
     fn render(&self, width: u16) -> String {
         let mut parts = vec![
             format!(" {}", self.title()),

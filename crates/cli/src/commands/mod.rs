@@ -1,8 +1,10 @@
 //! One command, one file.
 
 pub(crate) mod bench;
+pub(crate) mod bug;
 pub(crate) mod calibrate;
 pub(crate) mod check_file;
+pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod explain;
@@ -13,6 +15,7 @@ pub(crate) mod predict;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod service;
 pub(crate) mod sim;
 pub(crate) mod trace;
 pub(crate) mod tune;

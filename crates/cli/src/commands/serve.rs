@@ -61,12 +61,22 @@ async fn answer(
 ) -> Result<()> {
     let has_key = options.api_key.is_some();
     let server = Server::start(engine, batch, options).await?;
+    tell_the_system();
     sandbox.restrict_calls()?;
     announce(global, server.address(), has_key);
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
     }
     Ok(())
+}
+
+/// Tells a service manager that waits for it that clients are listened to; before sockets are given
+/// up.
+fn tell_the_system() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        tracing::warn!("the service manager does not hear that the server is ready: {error}");
+    }
 }
 
 fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {

@@ -6,6 +6,7 @@
 //!   `operations`: the checks; `budget`: what it may cost.
 //! * [`constraint`]: what an answer may look like, from a JSON schema.
 //! * [`sampling`]: from settings to llama.cpp's sampler chain; one token, within a constraint.
+//! * [`output`]: what a model wrote, as text, thoughts and function calls.
 //! * [`stream`]: tokens to text as they arrive.
 
 mod budget;
@@ -14,6 +15,7 @@ mod checked;
 pub mod constraint;
 mod literal;
 mod operations;
+pub mod output;
 pub mod sampling;
 pub mod stream;
 mod template;

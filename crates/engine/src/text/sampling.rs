@@ -3,8 +3,12 @@
 
 use super::constraint::{Constraint, ConstraintError, Token, Vocabulary};
 use motley_ggml::{Model, Sampler, SamplerStage};
+use motley_model::SamplingHints;
 use serde_json::Value;
 use std::sync::OnceLock;
+
+/// Of llama.cpp's server (`common_params_sampling`); its other values are [`Sampling::default`]'s.
+const DEFAULT_TEMPERATURE: f32 = 0.8;
 
 /// Sampling settings. The default is greedy: the same answer every time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +50,21 @@ impl Default for Sampling {
 }
 
 impl Sampling {
+    /// What a person who says nothing gets: what the model's file says, else llama.cpp's server's
+    /// values. The seed is the caller's to choose.
+    pub fn of_model(hints: &SamplingHints) -> Self {
+        let default = Self { temperature: DEFAULT_TEMPERATURE, ..Self::default() };
+        Self {
+            temperature: hints.temperature.unwrap_or(default.temperature),
+            top_k: hints.top_k.unwrap_or(default.top_k),
+            top_p: hints.top_p.unwrap_or(default.top_p),
+            min_p: hints.min_p.unwrap_or(default.min_p),
+            repeat_penalty: hints.repeat_penalty.unwrap_or(default.repeat_penalty),
+            repeat_window: hints.repeat_window.unwrap_or(default.repeat_window),
+            ..default
+        }
+    }
+
     /// The chain for these settings, in llama.cpp's default order.
     pub(crate) fn sampler(&self, vocab_size: usize) -> Sampler {
         Sampler::new(&self.stages(), vocab_size)

@@ -3,12 +3,16 @@
 
 use super::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use super::literal::{Escapes, Piece};
+use super::output::OutputFormat;
 use crate::engine::Engine;
 use motley_ggml::{Parsing, TokenizeError};
 
 /// A text that keeps no company with what follows it, in vocabularies that put a space before
 /// texts.
 const FORERUNNER: &str = "\n";
+
+/// Tokens at the end of a prompt in which the mark of a thought is looked for.
+const MARK_TOKENS: usize = 16;
 
 impl Engine {
     /// Text → tokens, with the model's beginning token. Control tokens written in the text are
@@ -42,6 +46,25 @@ impl Engine {
     /// The bytes of one token; not always whole UTF-8 (see [`crate::TextStream`]).
     pub fn token_bytes(&self, token: i32) -> Vec<u8> {
         self.model().token_bytes(token, false)
+    }
+
+    /// As [`Engine::token_bytes`], control tokens written out as well.
+    pub fn token_bytes_with_control(&self, token: i32) -> Vec<u8> {
+        self.model().token_bytes(token, true)
+    }
+
+    /// How what the model writes is read, by its template and vocabulary.
+    pub fn output_format(&self) -> OutputFormat {
+        let template = self.chat_template().unwrap_or_default();
+        OutputFormat::of(&template, self.model().control_texts())
+    }
+
+    /// The last tokens of a prompt as text, enough of them for any mark a template may end with.
+    pub fn end_of(&self, tokens: &[i32]) -> String {
+        let last = &tokens[tokens.len().saturating_sub(MARK_TOKENS)..];
+        let bytes: Vec<u8> =
+            last.iter().flat_map(|&token| self.token_bytes_with_control(token)).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Number of tokens in the vocabulary.

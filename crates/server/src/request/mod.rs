@@ -13,11 +13,11 @@ pub(crate) mod size;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::tools::Format;
 use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest};
 use axum::http::StatusCode;
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
+use motley_engine::text::output::{Format, OutputFormat};
 use params::CheckedParams;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct PreparedRequest {
     /// One per choice, prompt by prompt.
     pub(crate) asks: Vec<Ask>,
     pub(crate) choices: usize,
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
     /// Text each choice begins with (`echo`).
@@ -43,16 +43,19 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
     size::check_messages(app, &request.messages)?;
     let tools = prompt::Tools::of(request)?;
     let constraint = schema::constraint(app, request, &tools)?;
-    let format = match (tools.is_forced(), tools.is_empty(), app.format) {
+    let calls = match (tools.is_forced(), tools.is_empty(), app.format.calls) {
         (true, _, _) => Format::Forced,
         // The system prompt explains this format to a model whose template has none.
         (false, false, Format::Plain) => Format::Hermes,
-        (false, false, format) | (_, _, format @ Format::Harmony) => format,
-        (false, true, _) => Format::Plain,
+        (false, false, calls) => calls,
+        (false, true, _) => app.format.without_calls().calls,
     };
     let conversation = prompt::conversation(app, request, &tools)?;
     let (engine, most) = (app.batching.engine(), app.batching.longest() as usize);
     let tokens = engine.conversation_tokens(&conversation, Some(most)).map_err(template_error)?;
+    // What a schema allows has no place for thoughts.
+    let thoughts = app.format.thoughts.filter(|_| constraint.is_none());
+    let format = OutputFormat { calls, thoughts }.after(&engine.end_of(&tokens));
     let candidates = params::candidates(request.logprobs, request.top_logprobs)?;
     let most = request.max_completion_tokens.or(request.max_tokens);
     let max_tokens = params::max_tokens(app, most, tokens.len())?;
@@ -94,12 +97,12 @@ pub(crate) fn prepare_completion(
             echo.push(if request.echo == Some(true) { text.clone() } else { String::new() });
         }
     }
-    Ok(prepared(asks, Format::Plain, &checked, echo))
+    Ok(prepared(asks, OutputFormat::PLAIN, &checked, echo))
 }
 
 fn prepared(
     asks: Vec<Ask>,
-    format: Format,
+    format: OutputFormat,
     checked: &CheckedParams,
     echo: Vec<String>,
 ) -> PreparedRequest {

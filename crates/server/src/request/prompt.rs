@@ -2,9 +2,9 @@
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::tools::Format;
 use crate::wire::{ChatRequest, Message, Tool};
 use motley_engine::Conversation;
+use motley_engine::text::output::Format;
 use serde_json::{Map, Value, json};
 
 /// Messages and tools of a request.
@@ -93,7 +93,7 @@ pub(crate) fn conversation(
         let message = format!("`messages` must have 1 to {MESSAGES_MAX} entries");
         return Err(ApiError::invalid("messages", message));
     }
-    let developer = app.format == Format::Harmony;
+    let developer = app.format.calls == Format::Harmony;
     let turns = request.messages.iter().map(|message| turn(message, developer));
     let mut messages = turns.collect::<Result<Vec<_>, _>>()?;
     if !tools.is_empty() && !app.shows_tools {

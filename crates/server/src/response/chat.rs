@@ -1,12 +1,12 @@
 //! `/v1/chat/completions`: deltas, calls, log-probabilities.
 
 use super::formatter::{EventFormatter, ResponseHead, finish_reason, random_id};
-use crate::tools::{Call, Format, Parsed, Parser};
 use crate::wire::{
     ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatResponse, FunctionCall, LogprobContent,
     LogprobList, ResponseMessage, ToolCall, ToolCallDelta, TopLogprob, Usage,
 };
 use motley_engine::batching::{Candidate, Event, Piece, SaidToken};
+use motley_engine::text::output::{Call, OutputFormat, Parsed, Parser};
 
 /// Formats the choices of one conversation.
 pub(crate) struct ChatFormatter {
@@ -22,7 +22,7 @@ struct Choice {
 }
 
 impl ChatFormatter {
-    pub(crate) fn new(model: &str, format: Format, choices: usize) -> Self {
+    pub(crate) fn new(model: &str, format: OutputFormat, choices: usize) -> Self {
         let choice = || Choice { parser: Parser::new(format), begun: false, calls: 0 };
         let choices = (0..choices).map(|_| choice()).collect();
         Self { head: ResponseHead::new("chatcmpl", model), choices }
@@ -163,6 +163,7 @@ fn logprob(token: SaidToken) -> LogprobContent {
 mod tests {
     use super::*;
     use motley_engine::batching::{Done, Reason};
+    use motley_engine::text::output::Format;
 
     fn done(reason: Reason) -> Event {
         Event::Done(Done { reason, prompt_tokens: 3, reused_tokens: 0, answer_tokens: 2 })
@@ -172,7 +173,8 @@ mod tests {
         Event::Piece(Piece { text: text.into(), token: None })
     }
 
-    fn whole(format: Format, events: Vec<Event>) -> ChatChoice {
+    fn whole(calls: Format, events: Vec<Event>) -> ChatChoice {
+        let format = OutputFormat { calls, thoughts: None };
         let mut formatter = ChatFormatter::new("m", format, 1);
         let chunks = events.into_iter().flat_map(|event| formatter.chunks(0, event)).collect();
         formatter.response(chunks, Usage::default()).choices.remove(0)

@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
         .with_context(|| format!("cannot write {}", output.display()))?;
     let mut session = engine.watched_session(&SessionOptions::of(&decision), recorder.watcher())?;
     let generation = Generation {
-        sampling: sampling(&record.sampling),
+        sampling: sampling(&record.sampling, engine.spec()),
         max_tokens: record.tokens,
         ignore_end: true,
     };

@@ -1,9 +1,12 @@
 //! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, generate,
 //! cancel. Reads the clock for its own timings only.
 
+mod error;
+
+pub use error::SessionError;
+
 use crate::blocks::drive::Drive;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
-use crate::blocks::machine::disk::ExpertsError;
 use crate::blocks::step::CurrentStep;
 use crate::chunk::{Logits, chunk_for};
 use crate::clock::now;
@@ -13,11 +16,10 @@ use crate::threads::contention::ContentionWatch;
 use crate::threads::cores;
 use motley_cost::Nanos;
 use motley_ggml::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, Model, PoolChoice,
-    Pools, Sampler, SeamCounts,
+    Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, Sampler, SeamCounts,
 };
 use motley_model::ModelSpec;
-use motley_plan::budget::{SessionShape, TooLittleMemory};
+use motley_plan::budget::SessionShape;
 use motley_plan::cores::ThreadSets;
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
 use motley_sched::{Phase, SchedulerSetup};
@@ -66,49 +68,19 @@ impl SessionOptions {
     }
 }
 
-/// Why a session could not start or go on.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// No context of that size.
-    #[error(transparent)]
-    Context(#[from] ContextError),
-    /// Experts cannot be read from the model's files.
-    #[error(transparent)]
-    Experts(#[from] ExpertsError),
-    /// The budget is smaller than the model's least.
-    #[error(transparent)]
-    Memory(#[from] TooLittleMemory),
-    /// Decoding failed; the session's tokens up to the failure are kept.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// The system gave no threads.
-    #[error("cannot start {threads} threads; try fewer with --threads")]
-    Threads {
-        /// How many were wanted.
-        threads: u32,
-    },
-    /// What was computed is no choice of tokens.
-    #[error("token {token} of the context: {source}")]
-    Logits { token: usize, source: BadLogits },
-    /// More tokens than the context holds.
-    #[error(
-        "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"
-    )]
-    TooLong {
-        tokens: usize,
-        /// Length of the context.
-        context_tokens: u32,
-    },
-}
-
 /// Ends a session's running work from another thread.
 #[derive(Debug, Clone)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// The current or next step ends with [`DecodeError::Cancelled`].
+    /// The current or next step ends with an error that [is one](SessionError::is_cancelled).
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
+    }
+
+    /// Takes back a cancellation that came when nothing was under way.
+    pub fn reset(&self) {
+        self.0.store(false, Relaxed);
     }
 }
 

@@ -1,0 +1,56 @@
+//! `motley run`: what it takes.
+
+use super::sampling::SamplingArgs;
+use super::sandbox::SandboxArgs;
+use super::wishes::LoadArgs;
+use crate::npu::NpuArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// `motley run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// GGUF file (any part of a split one)
+    pub(crate) model: PathBuf,
+    /// What to ask; without it or -f, chat on a terminal, or ask what comes from a pipe
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// Ask what this file says (- for stdin), after the text of -p if there is one
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// What the model is told before the conversation
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// Continue the text as it is, control tokens written in it included, without the model's
+    /// chat template
+    #[arg(long, conflicts_with_all = ["system", "no_think"])]
+    pub(crate) raw: bool,
+    /// Ask the model not to think first, or less, where its template can, and show one line for
+    /// what it thinks all the same
+    #[arg(long)]
+    pub(crate) no_think: bool,
+    /// Most tokens of an answer [default: to the end of the context]
+    #[arg(short = 'n', long)]
+    pub(crate) tokens: Option<usize>,
+    /// Write where the time went, and what was hit and read, as JSON
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) stats: Option<PathBuf>,
+    /// Write what ran when (device, copies, CPU; disk) in Chrome's trace format, and what the
+    /// simulator makes of the same routing beside it
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) timeline: Option<PathBuf>,
+    /// Draw one layer of one decoded token, as it ran and as simulated
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) picture: Option<PathBuf>,
+    /// Keep neither this run for `motley explain` nor what was typed
+    #[arg(long)]
+    pub(crate) no_record: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) npu: NpuArgs,
+}

@@ -1,0 +1,152 @@
+//! `motley run`: answers one question, continues one text, or chats.
+//!
+//! * `question`: what is asked, from flags, files and pipes.
+//! * `talk`: the conversation; `interrupt`: Ctrl-C; `screen`: answers as they arrive.
+//! * `chat`: what is typed; `editor`: typing it; `saved`: conversations kept.
+//! * `figures`: what is said about an answer.
+
+mod chat;
+mod editor;
+mod figures;
+mod interrupt;
+mod question;
+mod saved;
+mod screen;
+mod talk;
+
+use crate::args::{Global, Run};
+use crate::known::Known;
+use crate::last::{self, LastRun, write_record};
+use crate::load::{execute, sampling};
+use crate::npu;
+use crate::sandbox::Sandbox;
+use crate::terminal::{note, print_json};
+use crate::timeline;
+use anyhow::{Result, ensure};
+use chat::Chat;
+use figures::{Expected, RunReport, Took, Units, closing, figures};
+use motley_engine::{EnergyWatch, Engine, Generation, Runtime, Seam, SessionOptions};
+use motley_plan::{Decision, Outputs};
+use question::Question;
+use screen::Screen;
+use std::path::{Path, PathBuf};
+use talk::{Answer, Manners, Talk};
+
+/// Runs the command.
+pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
+    let question = Question::read(run)?;
+    ensure!(
+        !global.json || question != Question::Chat,
+        "--json is for one answer: give a question with -p, with -f or through a pipe"
+    );
+    let runtime = Runtime::start(Seam::Registered)?;
+    let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
+    known.measure_once(&runtime, global)?;
+    let (decision, share) = npu::decide(&known, &run.load, Outputs::Streams(1), &run.npu)?;
+    // Meters are looked for before files are given up.
+    let energy = EnergyWatch::of(Path::new("/"), &decision);
+    let chat = Chat::prepare(&question, run, known.measured.clone())?;
+    let sandbox = restrict_files(run, &known, &decision, &chat)?;
+    let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
+    if !global.json {
+        npu::announce(&run.npu, &share);
+    }
+    let chunk_tokens = decision.session.chunk_tokens;
+    let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
+    timeline::check(run, &engine)?;
+    let last = LastRun::start(&engine, &run.model, !run.no_record);
+    let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
+    session.energy = energy;
+    sandbox.restrict_calls()?;
+    let manners = Manners {
+        system: run.system.as_deref(),
+        think: !run.no_think,
+        screen: Screen::stdout(!global.json, !run.no_think),
+    };
+    let mut talk = Talk::new(&engine, session, generation(run, &engine), &manners)?;
+    let told = Told {
+        global,
+        units: Units { engine: &engine, on_graphs },
+        expected: Expected::of(&decision, run.tokens),
+    };
+    match &question {
+        Question::Once(text) => once(run, &told, &mut talk, text)?,
+        Question::Chat => chat.talk(&told, &mut talk)?,
+    }
+    finish(run, &told, &talk, last)
+}
+
+/// What follows the last answer: energy, and everything that is kept.
+fn finish(run: &Run, told: &Told<'_>, talk: &Talk<'_>, last: Option<LastRun>) -> Result<()> {
+    let (engine, session) = (talk.engine, &talk.session);
+    if let Some(energy) = engine.record(session).energy.filter(|_| !told.global.json) {
+        note(&energy.to_string());
+    }
+    if let Some(last) = last {
+        last.finish(engine, session);
+    }
+    timeline::write(run, engine, session)?;
+    run.stats.as_ref().map_or(Ok(()), |path| write_record(path, engine, session))
+}
+
+fn generation(run: &Run, engine: &Engine) -> Generation {
+    Generation {
+        sampling: sampling(&run.sampling, engine.spec()),
+        max_tokens: run.tokens.unwrap_or(usize::MAX),
+        ignore_end: false,
+    }
+}
+
+/// What is written: the last run, what was typed and saved, and what flags name.
+fn restrict_files(run: &Run, known: &Known, decision: &Decision, chat: &Chat) -> Result<Sandbox> {
+    let kept = if run.no_record && !chat.saves() { None } else { last::make_folder() };
+    let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
+    let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
+    let library = run.npu.load_library()?;
+    Sandbox::restrict_files(run.sandbox.sandbox, &known.files, decision, (&written, library))
+}
+
+/// Who is told about answers, and of what.
+struct Told<'a> {
+    global: &'a Global,
+    units: Units<'a>,
+    expected: Expected,
+}
+
+impl Told<'_> {
+    /// Has `talk` answer, and says how that went.
+    fn answered(
+        &self,
+        talk: &mut Talk<'_>,
+        answer: impl FnOnce(&mut Talk<'_>) -> Result<Answer>,
+    ) -> Result<Answer> {
+        let before = talk.session.stats();
+        let answer = answer(talk)?;
+        let after = talk.session.stats();
+        if self.global.json {
+            return Ok(answer);
+        }
+        note(&closing(&answer, &Took::between(&before, &after), &self.expected));
+        if self.global.verbose > 0 {
+            note(&(figures(&after) + &self.units.said()));
+        }
+        Ok(answer)
+    }
+}
+
+/// One question, or one text to continue. A model without a template can only continue.
+fn once(run: &Run, told: &Told<'_>, talk: &mut Talk<'_>, text: &str) -> Result<()> {
+    let asks = !run.raw && talk.engine.chat_template().is_some();
+    if !asks && !run.raw && !told.global.json {
+        note("the model has no chat template: the text is continued as it is (--raw says so)");
+    }
+    let answer = told.answered(talk, |talk| match asks {
+        true => talk.ask(text),
+        false => talk.continue_text(text),
+    })?;
+    if !told.global.json {
+        return Ok(());
+    }
+    let report = RunReport::new(&answer, talk, &told.units, &told.expected);
+    print_json(&serde_json::to_string(&report)?)
+}

@@ -1,0 +1,48 @@
+//! Why a session could not start or go on.
+
+use crate::blocks::machine::disk::ExpertsError;
+use crate::text::sampling::BadLogits;
+use motley_ggml::{ContextError, DecodeError};
+use motley_plan::budget::TooLittleMemory;
+
+/// Why a session could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No context of that size.
+    #[error(transparent)]
+    Context(#[from] ContextError),
+    /// Experts cannot be read from the model's files.
+    #[error(transparent)]
+    Experts(#[from] ExpertsError),
+    /// The budget is smaller than the model's least.
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
+    /// Decoding failed; the session's tokens up to the failure are kept.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The system gave no threads.
+    #[error("cannot start {threads} threads; try fewer with --threads")]
+    Threads {
+        /// How many were wanted.
+        threads: u32,
+    },
+    /// What was computed is no choice of tokens.
+    #[error("token {token} of the context: {source}")]
+    Logits { token: usize, source: BadLogits },
+    /// More tokens than the context holds.
+    #[error(
+        "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"
+    )]
+    TooLong {
+        tokens: usize,
+        /// Length of the context.
+        context_tokens: u32,
+    },
+}
+
+impl SessionError {
+    /// Whether somebody ended the work through [`Cancel`].
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Decode(DecodeError::Cancelled))
+    }
+}
