@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
+        Command::Openapi => commands::openapi::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
