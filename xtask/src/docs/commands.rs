@@ -2,7 +2,7 @@
 //! research show what was run at the time, and are left alone.
 
 use super::markdown::Page;
-use crate::tidy::{Finding, Tree};
+use crate::tidy::{Finding, SourceFile, Tree};
 use std::collections::BTreeSet;
 
 /// Pages that show commands to a reader, by how their paths begin.
@@ -25,13 +25,8 @@ fn check_with(
     takes: impl Fn(&[String]) -> Result<(), String>,
     awaited: &[&str],
 ) -> Vec<Finding> {
-    let shown = tree.files().iter().filter(|file| {
-        file.path.ends_with(".md")
-            && PAGES.iter().any(|page| file.path.starts_with(page))
-            && !LEFT_ALONE.iter().any(|folder| file.path.starts_with(folder))
-    });
     let (mut findings, mut needed) = (Vec::new(), BTreeSet::<&str>::new());
-    for file in shown {
+    for file in shown(tree) {
         for (line, code) in Page::parse(&file.text).code {
             for words in commands(&code) {
                 let Err(said) = takes(&words) else { continue };
@@ -49,6 +44,15 @@ fn check_with(
     let path = "xtask/src/docs/commands.rs";
     findings.extend(idle.map(|word| Finding::file(path, format!("`{word}` is awaited no more"))));
     findings
+}
+
+/// Pages a reader copies commands from.
+pub(super) fn shown(tree: &Tree) -> impl Iterator<Item = &SourceFile> {
+    tree.files().iter().filter(|file| {
+        file.path.ends_with(".md")
+            && PAGES.iter().any(|page| file.path.starts_with(page))
+            && !LEFT_ALONE.iter().any(|folder| file.path.starts_with(folder))
+    })
 }
 
 /// The words behind each `motley` that begins a command in a line of shell.

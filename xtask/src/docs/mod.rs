@@ -8,6 +8,7 @@
 //! - `markdown`: headings, links and command lines of one page.
 //! - `links`: every link and picture leads somewhere.
 //! - `commands`: every `motley …` a person would copy is one that `motley` takes.
+//! - `flags`: every flag a page names is one of a command.
 //! - `messages`: every error message that a page explains is one the program says.
 //! - `book`: mdBook.
 
@@ -15,6 +16,7 @@ mod api;
 mod book;
 mod cli;
 mod commands;
+mod flags;
 mod links;
 mod markdown;
 mod messages;
@@ -58,8 +60,9 @@ pub struct Written {
 /// Makes the pages, checks all of them, and makes the book if nothing was found.
 pub fn docs(asked: &Docs) -> Result<Written> {
     let program = Program::find(asked.motley.as_deref())?;
+    let reference = cli::page(&program)?;
     let made = [
-        ("docs/reference/cli.md", cli::page(&program)?),
+        ("docs/reference/cli.md", reference.clone()),
         ("docs/reference/api.md", api::page(&program.openapi()?)?),
         (summary::PATH, summary::page(&tree()?)?),
     ];
@@ -80,6 +83,7 @@ pub fn docs(asked: &Docs) -> Result<Written> {
     let tree = tree()?;
     findings.extend(summary::check(&tree));
     findings.extend(links::check(&tree, workspace_root()));
+    findings.extend(flags::check(&tree, &reference));
     findings.extend(messages::check(&tree));
     findings.extend(commands::check(&tree, |words| program.takes(words)));
     let make = !asked.no_book && findings.is_empty();
