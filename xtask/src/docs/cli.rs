@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 What `motley --help` and `motley COMMAND --help` say, for a build without features. Exit codes: 0
 when all went well, 1 for an error (one line on stderr says which), 2 for a command line that was
-not understood. The [guide](../guide/README.md) says which of these you need for what.
+not understood. The [guide](../guide/tasks.md) says which of these you need for what.
 
 ";
 

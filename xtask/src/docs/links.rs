@@ -4,6 +4,7 @@
 //! pages that a program writes, and are checked there.
 
 use super::markdown::{FOLDER, Page};
+use super::summary::PATH as SUMMARY;
 use crate::tidy::{Finding, Tree};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,8 +48,12 @@ fn complaint(
     if from.starts_with(FOLDER) && !target.starts_with(FOLDER) {
         return Some(format!("`{to}` leads out of the book: name the file, or add a page"));
     }
+    let folders = target.ends_with("/README.md") && from != SUMMARY && from != target;
+    if from.starts_with(FOLDER) && folders {
+        return Some(format!("`{to}` is `index.html` in the book: link to a page of another name"));
+    }
     let page = pages.get(&*target);
-    if from.starts_with(FOLDER) && page.is_none() && root_of(&target) {
+    if from.starts_with(FOLDER) && page.is_none() && is_folder(&target) {
         return Some(format!("`{to}` is a folder: link to its page"));
     }
     let known = page.is_none_or(|page| page.anchors.iter().any(|one| one == anchor));
@@ -56,7 +61,7 @@ fn complaint(
 }
 
 /// Folders have no ending.
-fn root_of(target: &str) -> bool {
+fn is_folder(target: &str) -> bool {
     !target.rsplit('/').next().is_some_and(|name| name.contains('.'))
 }
 
@@ -108,5 +113,7 @@ mod tests {
     fn a_page_of_the_book_links_to_pages_of_the_book() {
         let found = findings(&[("docs/a.md", "[x](../README.md)\n"), ("README.md", "")]);
         assert!(found[0].contains("out of the book"), "{found:?}");
+        let found = findings(&[("docs/a.md", "[x](b/README.md)\n"), ("docs/b/README.md", "")]);
+        assert!(found[0].contains("index.html"), "{found:?}");
     }
 }
