@@ -10,6 +10,7 @@
 //! - `chaos`: a server while its disk, its memory and its clients fail.
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
 //! - [`fuzz`]: the fuzz targets, each for a while.
+//! - [`docs`]: the book, its pages that are made, and the checks of all pages.
 //! - [`release`]: a binary with its bill of materials.
 //!
 //! The models that tests run on are written by `motley-testkit`.
@@ -19,6 +20,7 @@ pub mod capped;
 #[cfg(target_os = "linux")]
 pub mod chaos;
 pub mod check;
+pub mod docs;
 pub mod fuzz;
 pub mod hostile;
 pub mod load;

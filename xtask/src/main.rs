@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, check, fuzz, hostile, load, mutate, release, tidy, workspace_root};
+use xtask::{capped, check, docs, fuzz, hostile, load, mutate, release, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -38,6 +38,7 @@ fn main() -> Result<ExitCode> {
         Command::Mutate(arguments) => return run_mutate(&arguments),
         Command::Fuzz(arguments) => return run_fuzz(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
+        Command::Docs(asked) => return run_docs(&asked),
         Command::Release(asked) => println!("{}", release::release(&asked)?.display()),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
@@ -55,6 +56,18 @@ fn run_tidy() -> Result<ExitCode> {
     }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Fails when a page is wrong, or out of date.
+fn run_docs(asked: &docs::Docs) -> Result<ExitCode> {
+    let written = docs::docs(asked)?;
+    written.pages.iter().for_each(|page| eprintln!("written: {page}"));
+    written.findings.iter().for_each(|finding| println!("{finding}"));
+    if let Some(book) = &written.book {
+        println!("{}", book.display());
+    }
+    println!("docs: {} findings", written.findings.len());
+    Ok(if written.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Fails when the checker found something, or ran nothing.

@@ -76,6 +76,7 @@ fn carry_out(motley: Motley) -> anyhow::Result<()> {
         Command::Bug => commands::bug::run(&motley.global),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
+        Command::Openapi => commands::openapi::run(),
     }
 }
 

@@ -93,6 +93,14 @@ fn inspect_speaks_json() {
     assert_eq!(summary["architecture"], "deepseek2");
 }
 
+/// Documents and clients are made of it without a server.
+#[test]
+fn openapi_prints_what_the_server_answers() {
+    let output = motley(&["openapi"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(document["paths"]["/v1/chat/completions"]["post"].is_object(), "{document}");
+}
+
 #[test]
 fn bench_reports_ratios_of_pairs() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };

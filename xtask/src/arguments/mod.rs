@@ -25,6 +25,7 @@ use motley_testkit::synth::{Arch, Preset, Request};
 use motley_testkit::upcycle;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
+use xtask::docs::Docs;
 use xtask::release::Release;
 
 /// Automation of the motley repository.
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Upcycle(UpcycleArguments),
     /// Ask a server many things at once, or several servers in turn, and print what it took.
     Load(LoadArguments),
+    /// Make the reference pages, check links and commands of every page, and build the book.
+    Docs(Docs),
     /// Build the binary with the list of its crates inside and a bill of materials beside it.
     Release(Release),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.

@@ -98,6 +98,9 @@ pub(crate) enum Command {
     /// Try a file as a job on stdin says (used before a file is loaded for the first time)
     #[command(hide = true)]
     CheckFile,
+    /// Print the OpenAPI document of `serve`, for those who make clients or documents of it
+    #[command(hide = true)]
+    Openapi,
 }
 
 /// `motley inspect`.

@@ -10,6 +10,7 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod neighbours;
+pub(crate) mod openapi;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod reproduce;
