@@ -12,8 +12,10 @@ mod known;
 mod last;
 mod load;
 mod log;
+mod model_name;
 mod npu;
 mod page;
+mod pulling;
 mod recorder;
 mod sandbox;
 mod state;
@@ -29,11 +31,16 @@ use std::process::ExitCode;
 use terminal::{in_words, note};
 
 fn main() -> ExitCode {
-    let motley = Motley::parse();
+    let mut motley = Motley::parse();
     log::start(motley.global.verbose, matches!(motley.command, Command::Serve(_)));
-    let result = match motley.command {
+    let resolved = model_name::resolve(&mut motley.command, &motley.global, columns());
+    let result = resolved.and_then(|()| match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
         Command::Serve(serve) => commands::serve::run(&motley.global, &serve),
+        Command::Pull(pull) => commands::pull::run(&motley.global, &pull, columns()),
+        Command::List => commands::list::run(&motley.global, columns()),
+        Command::Rm(rm) => commands::rm::run(&motley.global, &rm),
+        Command::Show(show) => commands::show::run(&motley.global, &show, columns()),
         Command::Inspect(inspect) => {
             commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
         }
@@ -52,7 +59,7 @@ fn main() -> ExitCode {
         Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

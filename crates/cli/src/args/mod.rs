@@ -13,6 +13,7 @@ mod eval;
 mod explain;
 mod global;
 mod plan;
+mod pull;
 mod sampling;
 mod sandbox;
 mod serve;
@@ -28,6 +29,7 @@ pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use global::Global;
 pub(crate) use plan::{Plan as PlanArgs, Predict};
+pub(crate) use pull::{Pull, Rm, Show};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::{SandboxArg, SandboxArgs};
 pub(crate) use serve::{SafetyArgs, Serve};
@@ -54,6 +56,14 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Serve an OpenAI-compatible API and a page to chat on
     Serve(Box<Serve>),
+    /// Download a model, after saying how it would run here
+    Pull(Pull),
+    /// Show what is downloaded
+    List,
+    /// Remove what was downloaded
+    Rm(Rm),
+    /// Show what a model is made of and where it lies, downloaded or not
+    Show(Show),
     /// Show what a model is made of
     Inspect(Inspect),
     /// Show what would go where, and how fast that should be
