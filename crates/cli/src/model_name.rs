@@ -97,7 +97,7 @@ fn fetched(
     global: &Global,
     columns: Option<u16>,
 ) -> Result<PathBuf> {
-    let found = Found::new(hub, name, &[])?;
+    let found = Found::new(hub, name, &[], asked.memory_bytes)?;
     let announcement = Announcement::of(&found, asked)?;
     if !global.json {
         print_aside(&announcement.page(width_of(columns)));

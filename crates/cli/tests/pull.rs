@@ -7,6 +7,7 @@
 
 mod support;
 
+use motley_plan::Decision;
 use motley_testkit::hub::{Asked, sha256};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -128,6 +129,26 @@ fn a_dry_run_fetches_headers_and_keeps_nothing() {
     let shown = world.json(&["show", NAME]);
     assert_eq!((&shown["architecture"], &shown["downloaded"]), (&"qwen3moe".into(), &false.into()));
     assert!(!world.hub.log().iter().any(Asked::is_for_weights));
+}
+
+#[test]
+fn the_plan_names_what_would_fit_better() {
+    let world = World::split(1);
+    let small = World::small();
+    world.hub.add_model(REPO, "small-Q2_K", &small.model).expect("a model");
+    let dry = |more: &[&str]| world.json(&[&["pull", NAME, "--dry-run"], more].concat());
+    let plan = Decision::from_json(&dry(&[])["plan"].to_string()).expect("a plan");
+    // One byte too little for every expert.
+    let memory = (plan.budget.largest_sensible_bytes() - 1).to_string();
+    let report = dry(&["--memory", &memory]);
+    assert_eq!(report["plan"]["placement"]["regime"], "beyond-ram", "{report}");
+    let better = &report["fits_better"];
+    assert_eq!((&better["quantisation"], &better["smaller"]), (&"Q2_K".into(), &true.into()));
+    let page = text(&world.motley(&["pull", NAME, "--dry-run", "--memory", &memory]).stdout);
+    assert!(page.contains("Fits better      Q2_K ("), "{page}");
+    // Without a quantisation the usual one is taken, and said to be.
+    let page = text(&world.motley(&["pull", REPO, "--dry-run"]).stdout);
+    assert!(page.contains("Q4_0: the usual one"), "{page}");
 }
 
 #[test]

@@ -64,8 +64,8 @@ impl Beginning<'_> {
 /// Exactly `len` bytes from `from` on.
 fn fetch(client: &Client, file: &RemoteFile, from: u64, len: u64) -> Result<Vec<u8>, FetchError> {
     let mut piece = client.piece(&file.url, Span { from, most: Some(len) })?;
-    if piece.whole_bytes.is_some_and(|whole| whole != file.bytes) {
-        let said = format!("a file of {:?} bytes, not {}", piece.whole_bytes, file.bytes);
+    if let Some(whole) = piece.whole_bytes.filter(|whole| *whole != file.bytes) {
+        let said = format!("a file of {whole} bytes, not {}", file.bytes);
         return Err(FetchError::Range { url: piece.url, asked: from, said });
     }
     // A server without ranges begins at the beginning; what is known already passes by.

@@ -84,7 +84,18 @@ impl Offer {
         let (revision, _) = client.json::<Revision>(&format!("{api}/revision/main"))?;
         let commit = revision.commit().map_err(bad)?;
         let listed = list(client, repo, &format!("{api}/tree/{commit}?recursive=true"))?;
-        let base = format!("{}/{repo}/resolve/{commit}", client.endpoint());
+        Self::of_listing(client.endpoint(), name, commit, listed)
+    }
+
+    /// What a listing holds for a name; asks nobody.
+    pub fn of_listing(
+        endpoint: &str,
+        name: &HubName,
+        commit: String,
+        listed: Vec<ListedFile>,
+    ) -> Result<Self, OfferError> {
+        let repo = &name.repo;
+        let base = format!("{endpoint}/{repo}/resolve/{commit}");
         let remote = |file: ListedFile| RemoteFile {
             url: format!("{base}/{}", encoded(&file.path)),
             path: file.path,

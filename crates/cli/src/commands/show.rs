@@ -54,7 +54,7 @@ impl Shown {
         match find(&hub.settings, name) {
             Ok(kept) => Self::here(typed.display().to_string(), &only_one(typed, kept)?),
             Err(KeptError::NotHere { .. }) => {
-                let found = Found::new(&hub, name, &[])?;
+                let found = Found::new(&hub, name, &[], None)?;
                 let name = found.name();
                 Ok(Self { name, spec: found.spec, files: found.files, downloaded: false })
             }

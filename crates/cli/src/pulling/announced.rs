@@ -121,7 +121,7 @@ impl Announcement {
         lines.push(("Download", self.download()));
         lines.push(("Disk", self.disk()));
         if let Some(better) = &self.fits_better {
-            lines.push(("Fits better", better.words()));
+            lines.push(better.fact());
         }
         format!(" {}\n{}", printable(&self.name), facts(&lines, width))
     }
@@ -158,11 +158,11 @@ impl Announcement {
 }
 
 impl BetterFit {
-    fn words(&self) -> String {
+    fn fact(&self) -> Fact {
         let (name, size) = (printable(&self.quantisation), format_bytes(self.bytes));
         match self.smaller {
-            true => format!("{name} ({size}) would stay in memory"),
-            false => format!("{name} ({size}) would stay in memory too, with more bits"),
+            true => ("Fits better", format!("{name} ({size}) would stay in memory")),
+            false => ("Fits too", format!("{name} ({size}) would stay in memory, with more bits")),
         }
     }
 }

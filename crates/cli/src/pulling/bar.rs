@@ -2,7 +2,7 @@
 //! what happened between, and nothing else.
 
 use crate::page::progress_target;
-use crate::terminal::{escaped, note};
+use crate::terminal::note;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_hub::{FetchError, Progress};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,6 +13,8 @@ pub(super) struct Bar {
     bar: ProgressBar,
     came: AtomicU64,
     waits: AtomicBool,
+    /// Whether a connection broke and nothing came since.
+    broken: AtomicBool,
     quiet: bool,
 }
 
@@ -23,8 +25,8 @@ impl Bar {
         )
         .expect("the template is a constant");
         let bar = ProgressBar::with_draw_target(Some(total_bytes), progress_target(quiet));
-        let (came, waits) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { bar: bar.with_style(style), came, waits, quiet }
+        let (came, waits, broken) = Default::default();
+        Self { bar: bar.with_style(style), came, waits, broken, quiet }
     }
 
     /// Bytes that came over the network.
@@ -47,6 +49,9 @@ impl Progress for Bar {
     fn came(&self, bytes: u64) {
         self.came.fetch_add(bytes, Relaxed);
         self.bar.inc(bytes);
+        if self.broken.swap(false, Relaxed) {
+            self.bar.set_message("");
+        }
     }
 
     fn lost(&self, bytes: u64) {
@@ -62,14 +67,17 @@ impl Progress for Bar {
 
     fn again(&self, file: &str, error: &FetchError, wait: Duration) {
         tracing::info!("{file}: {error}; again in {wait:.1?}");
+        self.broken.store(true, Relaxed);
         let said = format!("(connection broke: again in {:.0} s)", wait.as_secs_f64().ceil());
-        self.bar.set_message(escaped(&said).into_owned());
+        self.bar.set_message(said);
     }
 }
 
 /// Shown while the headers of so many files are read.
 pub(super) fn headers(files: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, progress_target(false));
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}").expect("the template is a constant");
+    let bar = ProgressBar::with_draw_target(None, progress_target(false)).with_style(style);
     let what = if files == 1 { "the header".to_owned() } else { format!("{files} headers") };
     bar.set_message(format!("reading {what}"));
     bar.enable_steady_tick(Duration::from_millis(100));

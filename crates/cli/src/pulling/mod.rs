@@ -61,15 +61,22 @@ pub(crate) struct Found<'a> {
     pub(crate) why: Option<String>,
     pub(crate) spec: ModelSpec,
     pub(crate) files: ModelFiles,
-    /// Memory for models here.
+    /// Memory for models here, as far as it may be used.
     room_bytes: Option<u64>,
 }
 
 impl<'a> Found<'a> {
     /// Asks what there is under a name, chooses where the name does not, and reads the headers.
-    pub(crate) fn new(hub: &'a Hub, name: &ModelName, sha256: &[String]) -> Result<Self> {
+    /// `memory_bytes` is a ceiling somebody asked for.
+    pub(crate) fn new(
+        hub: &'a Hub,
+        name: &ModelName,
+        sha256: &[String],
+        memory_bytes: Option<u64>,
+    ) -> Result<Self> {
         let offer = hub.offer(name, sha256)?;
-        let room_bytes = room_bytes(&Runtime::start(Seam::Registered)?);
+        let here = room_bytes(&Runtime::start(Seam::Registered)?);
+        let room_bytes = here.into_iter().chain(memory_bytes).min();
         let (variant, why) = chosen(&offer, room_bytes)?;
         let pull = Pull::new(&hub.client, &hub.settings, &offer, variant)?;
         let (spec, files) = described(&pull)?;
