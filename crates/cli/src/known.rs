@@ -23,6 +23,7 @@ use motley_machine::Machine;
 use motley_model::{ModelFiles, ModelSpec, Sizes};
 use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::decide::rules::check_profile;
+use motley_plan::headroom::device_room;
 use motley_plan::{
     Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, OfferedLayouts, decide,
 };
@@ -52,12 +53,22 @@ impl Known {
     /// The model at `path` on this machine.
     pub(crate) fn here(runtime: &Runtime, path: &Path) -> Result<Self> {
         let (spec, files) = ModelSpec::open(path)?;
+        Ok(Self::on_this_machine(runtime, path, spec, files))
+    }
+
+    /// A model on this machine, whose header is known; `path` is where it lies, or will.
+    pub(crate) fn on_this_machine(
+        runtime: &Runtime,
+        path: &Path,
+        spec: ModelSpec,
+        files: ModelFiles,
+    ) -> Self {
         let measured = library::for_model(&spec).map(|(_, table)| table);
         let machine = match &measured {
             Some(table) => table.machine.clone(),
-            None => this_machine(runtime, Some(path)),
+            None => this_machine(runtime, path.ancestors().find(|place| place.exists())),
         };
-        Ok(Self {
+        Self {
             needs: ModelNeeds::of(&spec),
             profile: profile_of(path, &spec),
             machine,
@@ -69,7 +80,7 @@ impl Known {
             layouts: offered_layouts(runtime, &spec),
             spec,
             files,
-        })
+        }
     }
 
     /// As [`Known::here`], for whoever goes on to compute with the model: a file not seen before is
@@ -202,6 +213,14 @@ impl Known {
         tracing::debug!("decided: {}", serde_json::to_string(&plan)?);
         Ok(plan)
     }
+}
+
+/// Memory a run may use here, RAM and that of GPUs; `None` where the system does not say.
+pub(crate) fn room_bytes(runtime: &Runtime) -> Option<u64> {
+    let own =
+        |gpu: &GpuDevice| if gpu.has_own_memory() { device_room(gpu.free_bytes()) } else { 0 };
+    let gpus: u64 = gpu_devices(runtime).iter().map(own).sum();
+    Some(machine_memory()?.room_bytes().saturating_add(gpus))
 }
 
 fn measuring_bar() -> ProgressBar {

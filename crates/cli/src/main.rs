@@ -13,8 +13,10 @@ mod known;
 mod last;
 mod load;
 mod log;
+mod model_name;
 mod npu;
 mod page;
+mod pulling;
 mod recorder;
 mod sandbox;
 mod state;
@@ -51,10 +53,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(motley: Motley) -> anyhow::Result<()> {
+fn carry_out(mut motley: Motley) -> anyhow::Result<()> {
+    model_name::resolve(&mut motley.command, &motley.global, columns())?;
     match motley.command {
         Command::Run(run) => commands::run::run(&motley.global, &run),
         Command::Serve(serve) => commands::serve::run(&motley.global, &serve),
+        Command::Pull(pull) => commands::pull::run(&motley.global, &pull, columns()),
+        Command::List => commands::list::run(&motley.global, columns()),
+        Command::Rm(rm) => commands::rm::run(&motley.global, &rm),
+        Command::Show(show) => commands::show::run(&motley.global, &show, columns()),
         Command::Inspect(inspect) => {
             commands::inspect::run(&inspect.model, motley.global.json, inspect.context, columns())
         }

@@ -42,6 +42,12 @@ pub(crate) fn print_page(text: &str) -> Result<()> {
     Ok(writeln!(output, "{}", escaped_but(text, own))?)
 }
 
+/// Writes a page for people to stderr: beside an answer that is not one.
+pub(crate) fn print_aside(text: &str) {
+    let own = if io::stderr().is_terminal() { &OWN[..] } else { &[] };
+    eprintln!("{}", escaped_but(text, own));
+}
+
 /// [`escaped`], except for what is one of `own`.
 fn escaped_but(text: &str, own: &[&str]) -> String {
     let mut shown = String::with_capacity(text.len());

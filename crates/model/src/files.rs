@@ -90,7 +90,8 @@ pub enum OpenError {
 #[derive(Debug, Clone)]
 pub struct ModelFiles {
     pub paths: Vec<PathBuf>,
-    /// The files the headers were read from, open; as many as paths.
+    /// The files the headers were read from, open; as many as paths, and none where only their
+    /// headers are here.
     pub opened: Vec<OpenedFile>,
     /// Header of every file; as many as paths, at least one.
     pub headers: Vec<GgufHeader>,
@@ -113,6 +114,17 @@ impl ModelFiles {
         Ok(files)
     }
 
+    /// A model of which only the headers are here, in order; its files lie at `paths`, or will.
+    pub fn of_headers(paths: Vec<PathBuf>, headers: Vec<GgufHeader>) -> Result<Self, OpenError> {
+        let count = headers.len() as u64;
+        for (number, (path, header)) in paths.iter().zip(&headers).enumerate() {
+            check_shard(path, header, Split { number: number as u64, count })?;
+        }
+        let files = Self { paths, opened: Vec::new(), headers };
+        files.check_tensor_count()?;
+        Ok(files)
+    }
+
     /// One virtual file over all of them.
     pub fn layout(&self) -> Result<VirtualLayout, LayoutError> {
         rewrite_header(&self.headers)
@@ -120,9 +132,12 @@ impl ModelFiles {
 
     fn check_tensor_count(&self) -> Result<(), OpenError> {
         let found = self.headers.iter().map(|header| header.tensors.len() as u64).sum();
-        match number(&self.headers[0], "split.tensors.count") {
+        let (Some(first), Some(path)) = (self.headers.first(), self.paths.first()) else {
+            return Ok(());
+        };
+        match number(first, "split.tensors.count") {
             Some(expected) if expected != found => {
-                Err(OpenError::TensorCount { path: self.paths[0].clone(), found, expected })
+                Err(OpenError::TensorCount { path: path.clone(), found, expected })
             }
             _ => Ok(()),
         }

@@ -93,15 +93,13 @@ impl Budget {
 
     /// What `machine` can give beyond everything; 0 when it does not fit.
     pub fn spare_bytes(&self, machine: MachineMemory) -> u64 {
-        let (ceiling_bytes, _) = machine.ceiling();
-        let bytes = ceiling_bytes.saturating_sub(machine.reserve_bytes());
-        bytes.saturating_sub(self.largest_sensible_bytes())
+        machine.room_bytes().saturating_sub(self.largest_sensible_bytes())
     }
 
     /// What to take on `machine` when nobody says.
     pub fn default_bytes(&self, machine: MachineMemory) -> DefaultBudget {
         let (ceiling_bytes, ceiling) = machine.ceiling();
-        let bytes = ceiling_bytes.saturating_sub(machine.reserve_bytes());
+        let bytes = machine.room_bytes();
         let sensible = self.largest_sensible_bytes();
         let reason = if bytes >= sensible { BudgetReason::EverythingFits } else { ceiling };
         DefaultBudget { bytes: bytes.min(sensible), ceiling_bytes, reason }
@@ -120,6 +118,11 @@ pub struct MachineMemory {
 }
 
 impl MachineMemory {
+    /// What a run may use of it.
+    pub fn room_bytes(&self) -> u64 {
+        self.ceiling().0.saturating_sub(self.reserve_bytes())
+    }
+
     fn ceiling(&self) -> (u64, BudgetReason) {
         let available = self.available_bytes.min(self.total_bytes);
         match self.cgroup_bytes.filter(|limit| *limit < available) {

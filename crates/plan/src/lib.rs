@@ -14,6 +14,7 @@
 //! - [`demand`]: what a model asks of a machine for one token.
 //! - [`expert_costs`]: what one of its experts costs where.
 //! - [`predict`]: how fast a placement should be, in terms (M1).
+//! - [`quantisation`]: which of a model's quantisations a machine should have.
 //! - [`kernels`]: how the CPU computes them.
 //! - [`file`](mod@file): a decision as text.
 //! - [`tiers`]: N2, N4, N5: static shapes.
@@ -35,6 +36,7 @@ mod measured;
 pub mod needs;
 pub mod placement;
 pub mod predict;
+pub mod quantisation;
 pub mod tiers;
 
 pub use budget::{

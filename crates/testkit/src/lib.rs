@@ -11,6 +11,7 @@
 //! - `machine_tree`: a folder that stands for the root of a machine (Unix only: it has links).
 //! - [`explore`]: a scenario of threads under every order of them.
 //! - [`hostile`]: requests that try to do a server harm.
+//! - [`hub`]: a server that speaks the model hub's protocol, also badly.
 //! - [`venv`]: Python with packages from PyPI.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod explore;
 pub mod fixtures;
 pub mod gguf_source;
 pub mod hostile;
+pub mod hub;
 #[cfg(unix)]
 pub mod machine_tree;
 pub mod output;

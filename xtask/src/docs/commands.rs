@@ -13,7 +13,7 @@ const LEFT_ALONE: [&str; 4] =
 /// Words of commands that are written about before they are there. One that no page needs any
 /// more is a finding.
 const AWAITED: &[&str] =
-    &["pull", "list", "rm", "show", "config", "completions", "service", "bug", "--system", "-f"];
+    &["completions"];
 
 /// Command lines that are refused, and awaited words nobody waits for.
 pub(super) fn check(tree: &Tree, takes: impl Fn(&[String]) -> Result<(), String>) -> Vec<Finding> {

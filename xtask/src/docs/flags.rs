@@ -12,10 +12,7 @@ const NOT_OURS: &[(&str, &str)] = &[
     ("--features", "cargo"),
     ("--fit", "llama.cpp"),
     ("--n-cpu-moe", "llama.cpp"),
-    ("--no-think", "awaited"),
     ("--npu", "builds with feature npu"),
-    ("--raw", "awaited"),
-    ("--system", "awaited"),
 ];
 
 /// Flags nobody has. `reference` is the page of commands, which names all there are.

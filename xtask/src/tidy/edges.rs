@@ -50,6 +50,7 @@ const HOUSE: &[Room] = &[
     room("ggml", &["model", "machine", "trace", "profile", "store"]),
     room("host", &["model", "machine", "trace", "profile"]),
     room("npu", &["model", "machine", "trace", "profile"]),
+    room("hub", &["model", "machine", "trace", "profile"]),
     // drivers: sim and reproduce have no hands
     tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim"]),
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
@@ -74,6 +75,8 @@ const HOUSE: &[Room] = &[
             "reproduce",
             "calibrate",
             "server",
+            // Files by name are no engine's business; the door fetches them before one starts.
+            "hub",
         ],
     ),
     // outside the floors: what tests share, and automation

@@ -14,6 +14,7 @@ mod global;
 mod habits;
 mod plan;
 mod run;
+mod pull;
 mod sampling;
 mod sandbox;
 mod serve;
@@ -31,6 +32,7 @@ pub(crate) use global::Global;
 pub(crate) use habits::{Config, Install, Service};
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use run::Run;
+pub(crate) use pull::{Pull, Rm, Show};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::SandboxArg;
 pub(crate) use serve::{SafetyArgs, Serve};
@@ -60,6 +62,14 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Serve an OpenAI-compatible API and a page to chat on
     Serve(Box<Serve>),
+    /// Download a model, after saying how it would run here
+    Pull(Pull),
+    /// Show what is downloaded
+    List,
+    /// Remove what was downloaded
+    Rm(Rm),
+    /// Show what a model is made of and where it lies, downloaded or not
+    Show(Show),
     /// Show what a model is made of
     Inspect(Inspect),
     /// Show what would go where, and how fast that should be

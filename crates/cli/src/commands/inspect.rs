@@ -9,7 +9,7 @@ use crate::page::{Fact, facts, file_name, printable, table, width_of};
 use anyhow::Context;
 use comfy_table::{CellAlignment, presets};
 use motley_engine::SessionOptions;
-use motley_model::{Gating, ModelSpec, Router, Summary, TypeShare, format_bytes};
+use motley_model::{Gating, ModelFiles, ModelSpec, Router, Summary, TypeShare, format_bytes};
 use motley_plan::budget::{Budget, SessionShape};
 use serde::Serialize;
 
@@ -22,24 +22,35 @@ pub(crate) fn run(
     width: Option<u16>,
 ) -> anyhow::Result<()> {
     let (spec, files) = ModelSpec::open(path)?;
-    let summary = Summary::new(&spec, &files);
-    let memory = Memory::of(&spec, context_tokens);
-    if json {
-        let report = InspectReport { summary: &summary, memory };
-        let text = serde_json::to_string_pretty(&report).context("cannot write JSON")?;
-        print_json(&text)?;
-    } else {
-        print_page(&render(&summary, memory, path, width_of(width)))?;
+    let inspected = Inspected::of(&spec, &files, context_tokens);
+    match json {
+        true => print_json(&serde_json::to_string_pretty(&inspected).context("cannot write JSON")?),
+        false => {
+            let model = path.display().to_string();
+            print_page(&inspected.page(&model, width_of(width)))
+        }
     }
-    Ok(())
 }
 
-/// What is printed with `--json`.
+/// What is known of a model from its headers; as it is printed with `--json`.
 #[derive(Serialize)]
-struct InspectReport<'a> {
+pub(crate) struct Inspected {
     #[serde(flatten)]
-    summary: &'a Summary,
+    summary: Summary,
     memory: Memory,
+}
+
+impl Inspected {
+    /// With memory for `context_tokens`.
+    pub(crate) fn of(spec: &ModelSpec, files: &ModelFiles, context_tokens: u32) -> Self {
+        let memory = Memory::of(spec, context_tokens);
+        Self { summary: Summary::new(spec, files), memory }
+    }
+
+    /// For people, with `model` as they would type it.
+    pub(crate) fn page(&self, model: &str, width: u16) -> String {
+        render(&self.summary, self.memory, model, width)
+    }
 }
 
 /// Between which budgets `--memory` makes sense (M3).
@@ -66,18 +77,18 @@ impl Memory {
 }
 
 /// The whole page: title, shape, sizes, needs, hint.
-fn render(summary: &Summary, memory: Memory, path: &Path, width: u16) -> String {
-    let mut pages = vec![title(summary, path), facts(&shape_facts(summary), width)];
+fn render(summary: &Summary, memory: Memory, model: &str, width: u16) -> String {
+    let mut pages = vec![title(summary, model), facts(&shape_facts(summary), width)];
     if summary.sizes.total_bytes > 0 {
         pages.push(parts(summary, width));
         pages.push(facts(&need_facts(summary, memory), width));
     }
-    pages.push(hint(summary, path));
+    pages.push(hint(summary, model));
     pages.join("\n\n")
 }
 
-fn title(summary: &Summary, path: &Path) -> String {
-    let fallback = || file_name(path);
+fn title(summary: &Summary, model: &str) -> String {
+    let fallback = || file_name(Path::new(model));
     let name = summary.name.as_deref().map(printable).filter(|name| !name.is_empty());
     let parameters = match summary.experts {
         0 => format!("{} parameters", count(summary.sizes.parameters)),
@@ -236,12 +247,12 @@ fn range(least: u64, most: u64) -> String {
     }
 }
 
-fn hint(summary: &Summary, path: &Path) -> String {
+fn hint(summary: &Summary, model: &str) -> String {
     if summary.sizes.total_bytes == 0 {
         return " This file holds a vocabulary and no weights; nothing can run.".to_owned();
     }
-    let model = path.display().to_string();
-    let model = if model.contains(char::is_whitespace) { format!("{model:?}") } else { model };
+    let quoted = || format!("{model:?}");
+    let model = if model.contains(char::is_whitespace) { quoted() } else { model.to_owned() };
     match summary.experts {
         0 => format!(" No experts to place; it still runs: motley run {model}"),
         _ => format!(" Try it: motley run {model} -p \"Hello\""),
@@ -277,7 +288,6 @@ fn count(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_model::ModelFiles;
     use motley_model::gguf::{GgmlType, GgufHeader, GgufLimits, GgufWriter, Metadata, TensorDesc};
 
     #[test]
@@ -332,6 +342,6 @@ mod tests {
         let spec = ModelSpec::from_headers(&headers).unwrap();
         let files = ModelFiles { paths: vec!["small.gguf".into()], opened: Vec::new(), headers };
         let memory = Memory::of(&spec, 4096);
-        render(&Summary::new(&spec, &files), memory, Path::new("small.gguf"), width)
+        render(&Summary::new(&spec, &files), memory, "small.gguf", width)
     }
 }

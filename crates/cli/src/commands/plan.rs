@@ -48,11 +48,12 @@ fn render(plan: &Decision, width: u16) -> String {
     parts.join("\n")
 }
 
-fn head(plan: &Decision) -> Vec<Fact> {
+/// Where experts live, in words.
+pub(crate) fn regime(plan: &Decision) -> String {
     let held = plan.placement.ram_slots() + plan.placement.gpu_slots();
     let held = held.min(plan.placement.experts);
     let experts = plan.placement.experts;
-    let regime = match plan.placement.regime {
+    match plan.placement.regime {
         Regime::OneMemory if experts == 0 => "one memory: a model without experts".to_owned(),
         Regime::OneMemory => "one memory: every expert stays".to_owned(),
         Regime::Hybrid => {
@@ -65,7 +66,10 @@ fn head(plan: &Decision) -> Vec<Fact> {
         Regime::BeyondRam => {
             format!("beyond RAM: {held} of {experts} experts stay, all are on disk")
         }
-    };
+    }
+}
+
+fn head(plan: &Decision) -> Vec<Fact> {
     let goal = format!("{:?}", plan.goal).to_lowercase();
     let least = format!(
         "{} works, {} holds every expert",
@@ -74,7 +78,7 @@ fn head(plan: &Decision) -> Vec<Fact> {
     );
     vec![
         ("Goal", goal),
-        ("Regime", regime),
+        ("Regime", regime(plan)),
         ("Memory", plan.why.memory.clone()),
         ("", least),
         ("Devices", plan.why.devices.clone()),
