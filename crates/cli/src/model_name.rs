@@ -65,6 +65,10 @@ fn models(command: &mut Command) -> Vec<&mut PathBuf> {
         | Command::Doctor(_)
         | Command::Reproduce(_)
         | Command::Trace(_)
+        | Command::Config(_)
+        | Command::Service(_)
+        | Command::Bug
+        | Command::Openapi
         | Command::Worker
         | Command::CheckFile => Vec::new(),
     }
