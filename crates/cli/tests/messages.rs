@@ -17,8 +17,9 @@ fn error_of(args: &[&str]) -> String {
 
 #[test]
 fn a_missing_model_is_named() {
-    for command in ["run", "inspect", "bench"] {
-        assert!(error_of(&[command, "no/such/model.gguf"]).contains("no/such/model.gguf"));
+    let missing = "no/such/model.gguf";
+    for args in [&["run", missing, "-p", "x"][..], &["inspect", missing], &["bench", missing]] {
+        assert!(error_of(args).contains(missing), "{args:?}");
     }
 }
 

@@ -73,22 +73,10 @@ fn a_model_that_computes_no_numbers_is_an_error_everywhere() {
     let text = text.path().to_str().unwrap();
     for file in [&all, &one] {
         let path = file.path().to_str().unwrap();
-        let run = [
-            "run",
-            path,
-            "-p",
-            "Hello world",
-            "--raw",
-            "--temperature",
-            "0",
-            "-n",
-            "4",
-            "--no-record",
-            "--threads",
-            "1",
-        ];
+        let run = ["run", path, "-p", "Hello world", "--raw", "-n", "4", "--no-record"];
+        let run = [&run[..], &["--threads", "1"]].concat();
         let commands = [
-            run.to_vec(),
+            [&run[..], &["--temperature", "0"]].concat(),
             [&run[..], &["--loading", "on-demand"]].concat(),
             [&run[..], &["--temperature", "1"]].concat(),
             [&run[..], &["--json"]].concat(),
