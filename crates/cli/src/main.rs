@@ -19,6 +19,7 @@ mod sandbox;
 mod state;
 mod terminal;
 mod timeline;
+mod version;
 mod ways;
 
 use args::{Command, Motley};
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
             commands::reproduce::run(&motley.global, &reproduce, columns())
         }
         Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
     };

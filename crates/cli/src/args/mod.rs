@@ -1,7 +1,8 @@
 //! What the user may type. No side effects: commands turn this into what is done.
 //! `plan`, `explain` and `tune` hold what those commands take, `eval` what evaluation takes,
 //! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
-//! `calibrate` what this machine's commands take, `wishes` what a decision is made from.
+//! `calibrate` what this machine's commands take, `pages` what completions and the manual take,
+//! `wishes` what a decision is made from.
 
 use crate::npu::NpuArgs;
 use clap::{Args, Parser, Subcommand};
@@ -12,6 +13,7 @@ mod calibrate;
 mod eval;
 mod explain;
 mod global;
+mod pages;
 mod plan;
 mod sampling;
 mod sandbox;
@@ -27,6 +29,7 @@ pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use global::Global;
+pub(crate) use pages::{Completions, Man};
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::{SandboxArg, SandboxArgs};
@@ -39,7 +42,7 @@ pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs, parse_devices};
 
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
-#[command(name = "motley", version, max_term_width = 100)]
+#[command(name = "motley", version, long_version = crate::version::long(), max_term_width = 100)]
 pub(crate) struct Motley {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -79,6 +82,10 @@ pub(crate) enum Command {
     /// Record, convert and describe routing
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Write completions of commands and flags for a shell
+    Completions(Completions),
+    /// Write the manual, a page per command
+    Man(Man),
     /// Measure one engine as a job on stdin says (used by `bench` and by tests)
     #[command(hide = true)]
     Worker,
