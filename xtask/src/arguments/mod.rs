@@ -25,7 +25,8 @@ use motley_testkit::synth::{Arch, Preset, Request};
 use motley_testkit::upcycle;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
-use xtask::release::Release;
+use xtask::dist::Dist;
+use xtask::dist::trial::Trial;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -78,8 +79,10 @@ pub(crate) enum Command {
     Upcycle(UpcycleArguments),
     /// Ask a server many things at once, or several servers in turn, and print what it took.
     Load(LoadArguments),
-    /// Build the binary with the list of its crates inside and a bill of materials beside it.
-    Release(Release),
+    /// Build packages that run on every Linux of the last years (x86-64).
+    Dist(Dist),
+    /// Install and run every package in clean roots, and compare its speed with a native build's.
+    DistTest(Trial),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
     Smollm2 {
         /// Fetch it even if it is there.
