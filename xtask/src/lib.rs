@@ -11,7 +11,7 @@
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
 //! - [`fuzz`]: the fuzz targets, each for a while.
 //! - [`docs`]: the book, its pages that are made, and the checks of all pages.
-//! - [`release`]: a binary with its bill of materials.
+//! - [`dist`]: packages, and what they do on clean systems.
 //!
 //! The models that tests run on are written by `motley-testkit`.
 #![forbid(unsafe_code)]
@@ -20,12 +20,12 @@ pub mod capped;
 #[cfg(target_os = "linux")]
 pub mod chaos;
 pub mod check;
+pub mod dist;
 pub mod docs;
 pub mod fuzz;
 pub mod hostile;
 pub mod load;
 pub mod mutate;
-pub mod release;
 pub mod servers;
 pub mod tidy;
 

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, check, docs, fuzz, hostile, load, mutate, release, tidy, workspace_root};
+use xtask::{capped, check, dist, docs, fuzz, hostile, load, mutate, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -39,7 +39,8 @@ fn main() -> Result<ExitCode> {
         Command::Fuzz(arguments) => return run_fuzz(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Docs(asked) => return run_docs(&asked),
-        Command::Release(asked) => println!("{}", release::release(&asked)?.display()),
+        Command::Dist(asked) => run_dist(&asked)?,
+        Command::DistTest(asked) => return run_dist_test(&asked),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)
@@ -109,6 +110,25 @@ fn run_hostile(arguments: &HostileArguments) -> Result<ExitCode> {
         report.slower(),
         report.mixed.grown_kib >> 10
     );
+    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_dist(asked: &dist::Dist) -> Result<()> {
+    for artefact in dist::dist(asked, &mut |step| eprintln!("dist: {step}"))? {
+        println!("{}", artefact.display());
+    }
+    Ok(())
+}
+
+/// Fails when a package does not install or run somewhere.
+fn run_dist_test(asked: &dist::trial::Trial) -> Result<ExitCode> {
+    let report = dist::trial::trial(asked, &mut |step| eprintln!("dist-test: {step}"))?;
+    print!("{}", report.table());
+    if let Some(path) = &asked.json {
+        std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
+    }
+    let faults = report.faults();
+    faults.iter().for_each(|fault| eprintln!("fault: {fault}"));
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

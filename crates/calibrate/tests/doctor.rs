@@ -8,6 +8,7 @@ use motley_testkit::machine_tree::Tree;
 
 fn build(unused: &[&str]) -> Build {
     Build {
+        kernels: None,
         used_instructions: vec!["AVX2".into(), "AVX512".into(), "FMA".into()],
         unused_instructions: unused.iter().map(|name| (*name).to_owned()).collect(),
         instructions_hint: (!unused.is_empty()).then(|| "build with clang 16".into()),

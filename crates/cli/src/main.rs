@@ -22,6 +22,7 @@ mod sandbox;
 mod state;
 mod terminal;
 mod timeline;
+mod version;
 mod ways;
 
 use args::{Command, Motley};
@@ -81,6 +82,8 @@ fn carry_out(mut motley: Motley) -> anyhow::Result<()> {
         Command::Config(args) => commands::config::run(&motley.global, &args, columns()),
         Command::Service(service) => commands::service::run(&motley.global, &service),
         Command::Bug => commands::bug::run(&motley.global),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
         Command::Openapi => commands::openapi::run(),

@@ -68,6 +68,8 @@ fn models(command: &mut Command) -> Vec<&mut PathBuf> {
         | Command::Config(_)
         | Command::Service(_)
         | Command::Bug
+        | Command::Completions(_)
+        | Command::Man(_)
         | Command::Openapi
         | Command::Worker
         | Command::CheckFile => Vec::new(),

@@ -33,9 +33,9 @@ pub use layout::stack::prefer_large_pages;
 pub use layout::{Layout, MatrixShape};
 pub use llama::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, LaidOutSource,
-    LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions, Parsing,
-    PoolChoice, Pools, ReadCounts, Sampler, SamplerStage, SeamConflict, Stays, Thrown,
-    TokenizeError, VirtualFile, Weights,
+    LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions,
+    NoBackends, Parsing, PoolChoice, Pools, ReadCounts, Sampler, SamplerStage, StartError, Stays,
+    Thrown, TokenizeError, VirtualFile, Weights, versions,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};
 pub use seam::{

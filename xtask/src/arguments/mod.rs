@@ -25,8 +25,9 @@ use motley_testkit::synth::{Arch, Preset, Request};
 use motley_testkit::upcycle;
 use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
+use xtask::dist::Dist;
+use xtask::dist::trial::Trial;
 use xtask::docs::Docs;
-use xtask::release::Release;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -81,8 +82,10 @@ pub(crate) enum Command {
     Load(LoadArguments),
     /// Make the reference pages, check links and commands of every page, and build the book.
     Docs(Docs),
-    /// Build the binary with the list of its crates inside and a bill of materials beside it.
-    Release(Release),
+    /// Build packages that run on every Linux of the last years (x86-64).
+    Dist(Dist),
+    /// Install and run every package in clean roots, and compare its speed with a native build's.
+    DistTest(Trial),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
     Smollm2 {
         /// Fetch it even if it is there.

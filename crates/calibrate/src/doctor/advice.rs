@@ -126,11 +126,14 @@ fn instructions(facts: &Facts) -> Option<Line> {
     let mut names: Vec<_> =
         wide.into_iter().filter(|name| used.iter().any(|u| u == name)).collect();
     names.truncate(4);
-    let found = if names.is_empty() {
+    let mut found = if names.is_empty() {
         "plain kernels".to_owned()
     } else {
         format!("{} used", names.join(", "))
     };
+    if let Some(kernels) = &facts.build.kernels {
+        found += &format!(" (kernels for {kernels}, chosen at start)");
+    }
     match &facts.build.instructions_hint {
         None => Line::good("Instructions", found),
         Some(hint) => {

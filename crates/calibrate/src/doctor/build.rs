@@ -7,6 +7,8 @@ use serde::Serialize;
 /// What ggml was built with and what the CPU offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Build {
+    /// Processor whose kernels were chosen at start, where there are several.
+    pub kernels: Option<String>,
     /// Instruction sets of ggml's CPU kernels, as ggml names them.
     pub used_instructions: Vec<String>,
     /// Those of the CPU that change speed and that the build leaves unused.
@@ -47,6 +49,7 @@ impl Build {
         let unused =
             cpu::offered_features().into_iter().filter(|name| !used.iter().any(|u| u == name));
         Self {
+            kernels: cpu::loaded_variant(),
             unused_instructions: unused.map(str::to_owned).collect(),
             used_instructions: used,
             instructions_hint: cpu::unused_cpu_level().map(|sentence| last_clause(&sentence)),

@@ -1,7 +1,8 @@
 //! What the user may type. No side effects: commands turn this into what is done.
 //! `run` holds what a conversation takes, `plan`, `explain` and `tune` hold what those commands take, `eval` what evaluation takes,
 //! `serve` what the server takes, `sim` what the simulator takes, `trace` what traces take,
-//! `calibrate` what this machine's commands take, `wishes` what a decision is made from.
+//! `calibrate` what this machine's commands take, `pages` what completions and the manual take,
+//! `wishes` what a decision is made from.
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ mod eval;
 mod explain;
 mod global;
 mod habits;
+mod pages;
 mod plan;
 mod pull;
 mod run;
@@ -30,6 +32,7 @@ pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use global::Global;
 pub(crate) use habits::{Config, Install, Service};
+pub(crate) use pages::{Completions, Man};
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use pull::{Pull, Rm, Show};
 pub(crate) use run::Run;
@@ -47,7 +50,8 @@ const AFTER_HELP: &str =
 
 /// Runs mixture-of-experts models larger than your GPU on the machine you have.
 #[derive(Debug, Parser)]
-#[command(name = "motley", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "motley", version, long_version = crate::version::long(),
+          max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Motley {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -102,6 +106,10 @@ pub(crate) enum Command {
     Service(Service),
     /// Print what a report of a defect needs, without private text
     Bug,
+    /// Write completions of commands and flags for a shell
+    Completions(Completions),
+    /// Write the manual, a page per command
+    Man(Man),
     /// Measure one engine as a job on stdin says (used by `bench` and by tests)
     #[command(hide = true)]
     Worker,

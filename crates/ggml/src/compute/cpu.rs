@@ -76,6 +76,28 @@ pub fn built_features() -> Vec<String> {
     names
 }
 
+/// Which of several builds of the CPU's kernels was loaded, by the processor ggml names it after
+/// (`haswell`, `sapphirerapids`); `None` when they are part of the program.
+pub fn loaded_variant() -> Option<String> {
+    let function = procs().set_threads as *const c_void;
+    // SAFETY: all zero is a value of this struct of pointers.
+    let mut place: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: `place` is written, and its name lives as long as the library is loaded.
+    let path = unsafe {
+        if libc::dladdr(function, &mut place) == 0 || place.dli_fname.is_null() {
+            return None;
+        }
+        CStr::from_ptr(place.dli_fname).to_string_lossy()
+    };
+    variant_of(&path).map(str::to_owned)
+}
+
+/// `haswell`, of `/usr/lib/motley/libggml-cpu-haswell.so`.
+fn variant_of(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?;
+    name.strip_prefix("libggml-cpu-")?.strip_suffix(".so")
+}
+
 /// What this CPU offers and the build leaves unused, as one sentence; `None` when
 /// the build uses all that matters.
 pub fn unused_cpu_level() -> Option<String> {
@@ -147,5 +169,18 @@ unsafe fn find<T: Copy>(reg: api::ggml_backend_reg_t, name: &CStr) -> T {
         let found = api::ggml_backend_reg_get_proc_address(reg, name.as_ptr());
         assert!(!found.is_null(), "ggml's CPU backend has no {name:?}: is llama-cpp-sys-2 pinned?");
         std::mem::transmute_copy(&found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_is_named_by_its_library() {
+        let path = "/usr/lib/motley/libggml-cpu-sapphirerapids.so";
+        assert_eq!(variant_of(path), Some("sapphirerapids"));
+        assert_eq!(variant_of("/usr/bin/motley"), None);
+        assert_eq!(variant_of("libggml-vulkan.so"), None);
     }
 }

@@ -2,7 +2,8 @@
 //! ggml. Calls it directly; holds no policy.
 //!
 //! Modules, in reading order:
-//! * `runtime`: starting it, once per process; `log`: its log; `shim`: where its exceptions end.
+//! * `runtime`: starting it, once per process; `backends`: where its kernels come from; `log`: its
+//!   log; `shim`: where its exceptions end; `versions`: which one it is.
 //! * `model`: loading; `weights`: from where; `vfile`: the virtual file it loads from;
 //!   `pages`: large pages for what it allocates.
 //! * `vocabulary`: its tokens, with `facts` of them; `tokenize`: text as tokens, within bounds;
@@ -12,6 +13,7 @@
 //! * `sampler`: how tokens are chosen.
 
 mod affinity;
+mod backends;
 mod batch;
 mod context;
 mod extent;
@@ -23,14 +25,16 @@ mod runtime;
 mod sampler;
 mod shim;
 mod tokenize;
+pub mod versions;
 mod vfile;
 mod vocabulary;
 mod weights;
 
+pub use backends::NoBackends;
 pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
-pub use runtime::SeamConflict;
+pub use runtime::StartError;
 pub use sampler::{Sampler, SamplerStage};
 pub use shim::Thrown;
 pub use tokenize::{Parsing, TokenizeError};

@@ -1,0 +1,36 @@
+//! The bill of materials of the binary, as CycloneDX.
+
+use super::build::{BINARY, Facts};
+use super::tools::{CYCLONEDX, run};
+use crate::workspace_root;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Of the bill; 1.5 is the newest the tool writes.
+const SPEC_VERSION: &str = "1.5";
+
+/// Writes it into `out`. The tool writes one beside the manifest of every crate with a binary.
+pub(super) fn write(facts: &Facts, features: &str, out: &Path) -> Result<PathBuf> {
+    CYCLONEDX.install(&facts.tools())?;
+    let what = ["--format", "json", "--describe", "binaries", "--spec-version", SPEC_VERSION];
+    run(CYCLONEDX.command(&facts.tools()).args(what).args(["--features", features]))?;
+    let mut found = None;
+    for folder in ["crates/cli", "xtask", "crates/faultsim"] {
+        for entry in fs::read_dir(workspace_root().join(folder))? {
+            let path = entry?.path();
+            if !path.to_string_lossy().ends_with(".cdx.json") {
+                continue;
+            }
+            if folder == "crates/cli" {
+                found = Some(fs::read_to_string(&path)?);
+            }
+            fs::remove_file(&path)?;
+        }
+    }
+    let bill = found.context("cargo cyclonedx wrote nothing for the binary")?;
+    let path = out.join(format!("{BINARY}-{}.cdx.json", facts.version));
+    // Crates of this workspace are named by where they lie.
+    fs::write(&path, bill.replace(&workspace_root().display().to_string(), ""))?;
+    Ok(path)
+}

@@ -1,0 +1,184 @@
+//! The program and ggml's libraries, built with this machine's compilers against an old system's
+//! libraries (`sysroot`), without paths of this machine in them as far as compilers can
+//! leave them out.
+
+use super::sysroot;
+use super::tools::{self, AUDITABLE, CC, CXX, output};
+use crate::workspace_root;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The binary's name.
+pub const BINARY: &str = "motley";
+/// What is built for.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// The feature that makes ggml's backends libraries of their own.
+const BACKENDS: &str = "dynamic-backends";
+/// Where the program looks for its libraries, from where it lies; `crates/ggml` looks there too.
+const LIBRARIES: &str = "$ORIGIN/../lib/motley";
+/// Section of a binary that holds the list of its crates, compressed.
+const SECTION: &[u8] = b".dep-v0";
+/// Manifest that fetches Vulkan's headers; Debian's may be older than ggml wants.
+const VULKAN_HEADERS: &str = "build/vulkan-headers/Cargo.toml";
+
+/// What cargo says of this workspace.
+pub struct Facts {
+    pub version: String,
+    pub target_folder: PathBuf,
+    /// Folder of the crate that carries llama.cpp.
+    pub llama_folder: PathBuf,
+}
+
+/// What was built.
+pub struct Built {
+    pub binary: PathBuf,
+    /// Where llama.cpp's build put its results.
+    pub llama_out: PathBuf,
+    /// All features, with commas between.
+    pub features: String,
+}
+
+impl Facts {
+    /// Reads them.
+    pub fn read() -> Result<Self> {
+        let metadata = output(Command::new("cargo").args(["metadata", "--format-version", "1"]))?;
+        let metadata: Value = serde_json::from_str(&metadata)?;
+        let target = metadata["target_directory"].as_str().context("no target folder")?;
+        let packages = metadata["packages"].as_array().context("no packages")?;
+        let text = |name: &str, field: &str| {
+            let package = packages.iter().find(|package| package["name"] == name);
+            let found = package.and_then(|package| package[field].as_str());
+            found.map(str::to_owned).with_context(|| format!("no {name}"))
+        };
+        let llama = PathBuf::from(text("llama-cpp-sys-2", "manifest_path")?);
+        Ok(Self {
+            version: text("motley-cli", "version")?,
+            target_folder: target.into(),
+            llama_folder: llama.parent().context("a manifest without a folder")?.to_owned(),
+        })
+    }
+
+    /// Folder for cargo's subcommands.
+    pub(super) fn tools(&self) -> PathBuf {
+        self.target_folder.join("release-tools")
+    }
+
+    /// A new, empty folder for one step.
+    pub(super) fn scratch(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.target_folder.join("dist-work").join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        }
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+}
+
+/// Builds with `features` beside [`BACKENDS`].
+pub fn build(facts: &Facts, features: &str) -> Result<Built> {
+    tools::install_programs()?;
+    AUDITABLE.install(&facts.tools())?;
+    let sysroot = sysroot::make(&facts.target_folder)?;
+    let features = [BACKENDS, features].join(",");
+    let features = features.trim_end_matches(',');
+    let mut command = AUDITABLE.command(&facts.tools());
+    command.args(["build", "--release", "--locked", "--package", "motley-cli"]);
+    command.args(["--target", TARGET, "--features", features]);
+    command.arg("--message-format=json-render-diagnostics");
+    set_compilers(&mut command, facts, &sysroot);
+    if features.contains("vulkan") {
+        set_vulkan_headers(&mut command)?;
+    }
+    let messages = command.stderr(Stdio::inherit()).output()?;
+    ensure!(messages.status.success(), "the build failed");
+    let messages = String::from_utf8(messages.stdout)?;
+    let llama_out = llama_out(&messages).context("cargo did not say where llama.cpp was built")?;
+    let binary = facts.target_folder.join(TARGET).join("release").join(BINARY);
+    let listed = fs::read(&binary)?.windows(SECTION.len()).any(|bytes| bytes == SECTION);
+    ensure!(listed, "the binary does not carry the list of its crates");
+    Ok(Built { binary, llama_out, features: features.to_owned() })
+}
+
+/// Compilers, flags and where libraries look for each other, through the environment, which
+/// `llama-cpp-sys-2` passes on to CMake.
+fn set_compilers(command: &mut Command, facts: &Facts, sysroot: &Path) {
+    let sysroot = format!("--sysroot={}", sysroot.display());
+    let home = env::var_os("HOME").map_or_else(PathBuf::new, PathBuf::from).join(".cargo");
+    let home = env::var_os("CARGO_HOME").map_or(home, PathBuf::from);
+    let c_flags = [
+        sysroot.clone(),
+        format!("-ffile-prefix-map={}=/target", facts.target_folder.display()),
+        format!("-ffile-prefix-map={}=/cargo", home.display()),
+        format!("-ffile-prefix-map={}=/motley", workspace_root().display()),
+    ]
+    .join(" ");
+    let rust_flags = [
+        format!("-C linker={CC} -C link-arg={sysroot} -C link-arg=-Wl,-rpath,{LIBRARIES}"),
+        format!("--remap-path-prefix={}=/cargo", home.display()),
+        format!("--remap-path-prefix={}=/motley", workspace_root().display()),
+    ]
+    .join(" ");
+    command
+        .env("CC", CC)
+        .env("CXX", CXX)
+        .env("CPATH", "")
+        .env("CFLAGS_x86_64_unknown_linux_gnu", &c_flags)
+        .env("CXXFLAGS_x86_64_unknown_linux_gnu", &c_flags)
+        .env("CMAKE_INSTALL_RPATH", "$ORIGIN")
+        .env("CMAKE_BUILD_WITH_INSTALL_RPATH", "ON")
+        .env("RUSTFLAGS", rust_flags);
+}
+
+/// Vulkan's headers from the crate that carries new ones.
+fn set_vulkan_headers(command: &mut Command) -> Result<()> {
+    let manifest = workspace_root().join(VULKAN_HEADERS);
+    let mut ask = Command::new("cargo");
+    ask.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]).arg(manifest);
+    let metadata: Value = serde_json::from_str(&output(&mut ask)?)?;
+    let packages = metadata["packages"].as_array().context("no packages")?;
+    let carrier = packages.iter().find(|package| package["name"] == "vk-mem");
+    let manifest = carrier.and_then(|carrier| carrier["manifest_path"].as_str());
+    let folder = Path::new(manifest.context("no vk-mem")?).with_file_name("vendor");
+    let include = folder.join("Vulkan-Headers/include");
+    ensure!(include.is_dir(), "{}: no Vulkan headers", include.display());
+    command.env("CPLUS_INCLUDE_PATH", &include).env("C_INCLUDE_PATH", &include);
+    Ok(())
+}
+
+/// The output folder of llama.cpp's build script, from cargo's messages, one per line.
+fn llama_out(messages: &str) -> Option<PathBuf> {
+    messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|line| {
+        let ran = line["reason"] == "build-script-executed";
+        let of_llama = line["package_id"].as_str()?.contains("llama-cpp-sys-2");
+        line["out_dir"].as_str().filter(|_| ran && of_llama).map(PathBuf::from)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_llama_cpp_is_found_among_cargos_messages() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","package_id":"x#llama-cpp-sys-2@1","out_dir":"no"}"#,
+            "\n",
+            r#"{"reason":"build-script-executed","package_id":"x#ring@1","out_dir":"no"}"#,
+            "\nwarning: not JSON\n",
+            r#"{"reason":"build-script-executed","package_id":"x#llama-cpp-sys-2@1","out_dir":"y"}"#,
+        );
+        assert_eq!(llama_out(messages), Some("y".into()));
+        assert_eq!(llama_out(""), None);
+    }
+
+    #[test]
+    fn packages_are_named_by_a_version() {
+        let facts = Facts::read().unwrap();
+        assert!(facts.version.starts_with(|c: char| c.is_ascii_digit()), "{}", facts.version);
+        assert!(facts.llama_folder.join("llama.cpp/LICENSE").is_file());
+    }
+}

@@ -1,0 +1,93 @@
+//! Which libraries belong beside the program: ggml's backends, and of llama.cpp's libraries those
+//! that are asked for by name. Everything else must be of the system, and on every one.
+
+use super::build::Built;
+use super::tools::output;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Libraries every Linux with glibc and C++ programs has.
+const OF_THE_SYSTEM: [&str; 8] = [
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libstdc++.so.6",
+];
+/// Libraries that only one of our libraries asks for; it is left out where they are missing.
+const OF_A_DRIVER: [(&str, &str); 1] = [("libggml-vulkan.so", "libvulkan.so.1")];
+/// Where in the output of llama.cpp's build its libraries lie.
+const FOLDERS: [&str; 4] = ["lib", "lib64", "build/bin", "build/common"];
+
+/// Name in the package, and where that file is.
+pub(super) fn collect(built: &Built) -> Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    let mut open = Vec::new();
+    for entry in fs::read_dir(built.llama_out.join("backends")).context("no backends were built")? {
+        let path = entry?.path();
+        let name = path.file_name().context("a file without a name")?.to_string_lossy();
+        if name.ends_with(".so") {
+            open.push((name.into_owned(), path));
+        }
+    }
+    open.push((String::new(), built.binary.clone()));
+    while let Some((name, path)) = open.pop() {
+        for needed in needed(&path)? {
+            if found.contains_key(&needed) || is_elsewhere(&name, &needed) {
+                continue;
+            }
+            match place(&built.llama_out, &needed) {
+                Some(path) => open.push((needed, path)),
+                None => bail!("{}: asks for {needed}, which not every system has", path.display()),
+            }
+        }
+        if !name.is_empty() {
+            found.insert(name, path);
+        }
+    }
+    Ok(found)
+}
+
+fn is_elsewhere(library: &str, needed: &str) -> bool {
+    OF_THE_SYSTEM.contains(&needed) || OF_A_DRIVER.contains(&(library, needed))
+}
+
+fn place(out: &Path, name: &str) -> Option<PathBuf> {
+    let places = FOLDERS.iter().map(|folder| out.join(folder).join(name));
+    places.filter_map(|path| path.canonicalize().ok()).next()
+}
+
+fn needed(path: &Path) -> Result<Vec<String>> {
+    Ok(read_needed(&output(Command::new("objdump").arg("-p").arg(path))?))
+}
+
+/// Names of libraries, from what `objdump -p` prints.
+fn read_needed(headers: &str) -> Vec<String> {
+    let lines = headers.lines().filter_map(|line| line.trim().strip_prefix("NEEDED"));
+    lines.map(|name| name.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_libraries_are_read() {
+        let headers = "Dynamic Section:\n  NEEDED               libm.so.6\n  \
+                       NEEDED   libllama.so.0\n  SONAME  libx.so\n";
+        assert_eq!(read_needed(headers), ["libm.so.6", "libllama.so.0"]);
+    }
+
+    #[test]
+    fn vulkan_is_the_systems_for_its_backend_alone() {
+        assert!(is_elsewhere("libggml-vulkan.so", "libvulkan.so.1"));
+        assert!(!is_elsewhere("", "libvulkan.so.1"));
+        assert!(is_elsewhere("", "libc.so.6"));
+    }
+}

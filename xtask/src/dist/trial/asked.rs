@@ -1,0 +1,17 @@
+//! How an installed program is called in a trial.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What is asked of the model, and how many tokens.
+pub(super) const ASKED: [&str; 4] = ["--prompt", "The capital of France is", "--tokens", "8"];
+
+/// `program` with a folder of its own for what it measures and keeps: not the user's.
+pub(super) fn at_home(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env("HOME", home);
+    for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
+        command.env_remove(name);
+    }
+    command
+}
