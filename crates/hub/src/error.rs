@@ -57,15 +57,17 @@ impl FetchError {
     /// Whether the same request may succeed later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Transport { source, .. } => !matches!(
-                **source,
+            Self::Transport { source, .. } => match &**source {
+                // A certificate nobody vouches for comes as data that is not valid.
+                ureq::Error::Io(error) => error.kind() != io::ErrorKind::InvalidData,
+                // A name is not found while a network is away, too.
                 ureq::Error::HostNotFound
-                    | ureq::Error::BadUri(_)
-                    | ureq::Error::Http(_)
-                    | ureq::Error::LargeResponseHeader(..)
-                    | ureq::Error::Rustls(_)
-                    | ureq::Error::Tls(_)
-            ),
+                | ureq::Error::Timeout(_)
+                | ureq::Error::Protocol(_)
+                | ureq::Error::ConnectionFailed
+                | ureq::Error::BodyStalled => true,
+                _ => false,
+            },
             Self::Broken { .. } | Self::Early { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..=599),
             _ => false,

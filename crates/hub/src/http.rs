@@ -204,7 +204,9 @@ fn refused(at: &Address, status: u16, response: Response<Body>) -> FetchError {
         let _ = response.into_body().into_reader().take(MAX_SAID_BYTES).read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     });
-    let said = said.trim().chars().take(MAX_SAID_BYTES as usize).collect();
+    // On one line, so that it is not taken for anything else that is said.
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = said.chars().take(MAX_SAID_BYTES as usize).collect();
     let asked_wait = Duration::from_secs(seconds.unwrap_or(0));
     FetchError::Status { url: at.to_string(), status, said, asked_wait }
 }

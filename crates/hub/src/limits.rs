@@ -44,5 +44,7 @@ pub(crate) const MAX_ASKED_WAIT: Duration = Duration::from_secs(60);
 /// A connection that brought this many bytes before it broke does not count as failed: what is
 /// bounded is attempts without progress.
 pub(crate) const PROGRESS_BYTES: u64 = 64 << 10;
+/// Attempts of a request that is no download: four seconds in all.
+pub(crate) const QUESTION_ATTEMPTS: u32 = 4;
 /// Connections at once.
 pub(crate) const CONNECTIONS: usize = 4;

@@ -8,7 +8,7 @@ use crate::limits::{CONNECTIONS, MAX_FILE_BYTES, MAX_FILES, MAX_PAGES};
 use crate::listing::{Entry, ListedFile, ListingError, Revision, is_hex};
 use crate::name::{HubName, RepoId, UrlName};
 use crate::parallel;
-use crate::variants::{Part, SelectError, Variant, group, select};
+use crate::variants::{Part, SelectError, Variant, group, select, typed};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
@@ -138,7 +138,7 @@ impl Offer {
     /// What to type for a variant.
     pub fn name_of(&self, variant: usize) -> String {
         match &self.source {
-            Source::Hub { repo, .. } => format!("{repo}:{}", self.variants[variant].label),
+            Source::Hub { repo, .. } => format!("{repo}:{}", typed(repo, &self.variants, variant)),
             Source::Url(url) => url.to_string(),
         }
     }

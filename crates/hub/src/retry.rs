@@ -1,6 +1,7 @@
 //! How often something is tried again, and when. Waits; what is tried is the caller's.
 
 use crate::error::FetchError;
+use crate::limits::QUESTION_ATTEMPTS;
 use std::time::Duration;
 
 /// Attempts and waits between them; each wait is twice the one before.
@@ -34,18 +35,20 @@ impl Retry {
         Some(doubled.min(self.longest_wait).max(error.asked_wait()))
     }
 
-    /// Tries until it succeeds, or fails for good.
+    /// A small question, tried until it succeeds or fails for good. Somebody waits for the answer
+    /// and sees nothing meanwhile, so not as often as a download.
     pub(crate) fn until<T>(
         &self,
         mut attempt: impl FnMut() -> Result<T, FetchError>,
     ) -> Result<T, FetchError> {
+        let few = Self { attempts: self.attempts.min(QUESTION_ATTEMPTS), ..*self };
         let mut failures = 0;
         loop {
             match attempt() {
                 Ok(done) => return Ok(done),
                 Err(error) => {
                     failures += 1;
-                    let Some(wait) = self.wait_after(failures, &error) else { return Err(error) };
+                    let Some(wait) = few.wait_after(failures, &error) else { return Err(error) };
                     tracing::info!("trying again in {wait:?}: {error}");
                     std::thread::sleep(wait);
                 }

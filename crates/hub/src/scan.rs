@@ -6,7 +6,7 @@ use crate::kept::{Kept, KeptError};
 use crate::listing::{is_helper, is_hex};
 use crate::name::{RepoId, is_gguf};
 use crate::settings::Settings;
-use crate::variants::{Variant, group};
+use crate::variants::{Variant, group, typed};
 use std::cmp::Reverse;
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
@@ -38,15 +38,12 @@ pub(crate) fn in_snapshot(
     commit: &str,
 ) -> Result<(Vec<Kept>, Vec<Variant>), KeptError> {
     let folder = repo_folder(settings, repo).join("snapshots").join(commit);
-    models(&folder, &|variant| format!("{repo}:{}", variant.label))
+    models(&folder, &|all, index| format!("{repo}:{}", typed(repo, all, index)))
 }
 
 /// Models that came from a URL beginning with `base`.
 pub(crate) fn in_url_folder(folder: &Path, base: &str) -> Result<Vec<Kept>, KeptError> {
-    let name = |variant: &Variant| match variant.count {
-        1 => format!("{base}{}.gguf", variant.stem),
-        count => format!("{base}{}-00001-of-{count:05}.gguf", variant.stem),
-    };
+    let name = |all: &[Variant], index: usize| format!("{base}{}", all[index].first_path());
     let (mut all, variants) = models(folder, &name)?;
     for (kept, variant) in all.iter_mut().zip(&variants) {
         let own = |part: &&PathBuf| file_name(part).starts_with(&variant.stem);
@@ -58,7 +55,7 @@ pub(crate) fn in_url_folder(folder: &Path, base: &str) -> Result<Vec<Kept>, Kept
 
 fn models(
     folder: &Path,
-    name: &dyn Fn(&Variant) -> String,
+    name: &dyn Fn(&[Variant], usize) -> String,
 ) -> Result<(Vec<Kept>, Vec<Variant>), KeptError> {
     let relative = |path: &PathBuf| path.strip_prefix(folder).ok()?.to_str().map(str::to_owned);
     let files: Vec<(String, PathBuf)> = walk(folder)
@@ -67,11 +64,12 @@ fn models(
         .filter(|(name, path)| is_gguf(name) && !is_helper(name) && path.is_file())
         .collect();
     let variants = group(files.iter().map(|(name, path)| (name.as_str(), length(path))))?;
-    let kept = |variant: &Variant| {
+    let kept = |index: usize| {
+        let variant = &variants[index];
         let paths: Vec<PathBuf> = variant.files.iter().map(|at| files[*at].1.clone()).collect();
         let modified = |path: &PathBuf| path.metadata().and_then(|meta| meta.modified()).ok();
         Kept {
-            name: name(variant),
+            name: name(&variants, index),
             label: variant.label.clone(),
             path: paths[0].clone(),
             count: variant.count,
@@ -81,7 +79,8 @@ fn models(
             unfinished_bytes: 0,
         }
     };
-    Ok((variants.iter().map(kept).collect(), variants))
+    let all = (0..variants.len()).map(kept).collect();
+    Ok((all, variants))
 }
 
 /// Downloads that did not end.

@@ -2,7 +2,7 @@
 //! by its name. Knows names and sizes only; the same for a repository and for a folder here.
 
 use crate::limits::{MAX_MODEL_BYTES, MAX_PARTS};
-use crate::name::Wanted;
+use crate::name::{HubName, RepoId, Wanted};
 use motley_model::format_bytes;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,19 @@ impl Variant {
     pub fn is_whole(&self) -> bool {
         self.files.len() as u64 == self.count
     }
+
+    /// The path of its first part.
+    pub(crate) fn first_path(&self) -> String {
+        Part { stem: self.stem.clone(), number: 1, count: self.count }.path(1)
+    }
+}
+
+/// What to type after `repo:` for one of `all`: its quantisation, or a path where that would not do.
+pub(crate) fn typed(repo: &RepoId, all: &[Variant], index: usize) -> String {
+    let label = &all[index].label;
+    let name = HubName::parse(&format!("{repo}:{label}"));
+    let found = name.ok().and_then(|name| select(repo.as_str(), all, &name.wanted).ok());
+    if found == Some(vec![index]) { label.clone() } else { all[index].first_path() }
 }
 
 /// Groups files, each a path and its bytes; smallest models first.
@@ -95,8 +108,9 @@ pub(crate) fn select(
     let (text, found) = match wanted {
         Wanted::Any => return Ok((0..all.len()).collect()),
         Wanted::File(path) => {
-            let stem = Part::of(path).stem;
-            (path, matching(all, |variant| variant.stem == stem))
+            let part = Part::of(path);
+            let own = |variant: &Variant| variant.stem == part.stem && variant.count == part.count;
+            (path, matching(all, own))
         }
         Wanted::Quantisation(name) => (name, with_label(all, name)),
     };
@@ -105,7 +119,7 @@ pub(crate) fn select(
         [_] => Ok(found),
         [] => Err(SelectError::NotThere { of, wanted, there: offered(all) }),
         several => {
-            let name = |index: &usize| format!("{of}:{}.gguf", all[*index].stem);
+            let name = |index: &usize| format!("{of}:{}", all[*index].first_path());
             let there = several.iter().map(name).collect::<Vec<_>>().join(", ");
             Err(SelectError::Several { of, wanted, there })
         }
@@ -242,6 +256,10 @@ mod tests {
         let wanted = Wanted::Quantisation("Q4_0".into());
         let several = select("a/b", &twice, &wanted).unwrap_err().to_string();
         assert!(several.contains("a/b:x-Q4_0.gguf, a/b:y-Q4_0.gguf"), "{several}");
+        let repo = RepoId::parse("a/b").unwrap();
+        assert_eq!((typed(&repo, &all, 3), typed(&repo, &twice, 1)), {
+            ("BF16".to_owned(), "y-Q4_0.gguf".to_owned())
+        });
         assert_eq!(select("a/b", &all, &Wanted::Any).unwrap(), [0, 1, 2, 3]);
         assert!(matches!(select("a/b", &[], &Wanted::Any), Err(SelectError::Empty { .. })));
     }

@@ -143,6 +143,16 @@ fn a_file_that_grew_since_it_was_listed_is_refused() {
 }
 
 #[test]
+fn what_a_server_says_beside_an_error_is_short_and_on_one_line() {
+    let world = World::with_parts(1);
+    let text = "no\nmotley: run `rm -rf ~`\n".repeat(1000);
+    instead(&world.hub, move |_| Some(Reply::bytes(418, text.clone().into_bytes())));
+    let error = fetch(&world.settings(), &Silent).unwrap_err().to_string();
+    assert!(error.contains("418") && !error.contains('\n'), "{error}");
+    assert!(error.len() < 600, "{error}");
+}
+
+#[test]
 fn nothing_is_asked_when_the_environment_says_offline() {
     let world = World::with_parts(1);
     let settings = world.settings_with(&[("HF_HUB_OFFLINE", "1")]);
