@@ -2,8 +2,8 @@
 //! libraries (`sysroot`), without paths of this machine in them as far as compilers can
 //! leave them out.
 
-use super::sysroot;
 use super::tools::{self, AUDITABLE, CC, CXX, output};
+use super::{sysroot, vulkan};
 use crate::workspace_root;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -22,8 +22,6 @@ const BACKENDS: &str = "dynamic-backends";
 const LIBRARIES: &str = "$ORIGIN/../lib/motley";
 /// Section of a binary that holds the list of its crates, compressed.
 const SECTION: &[u8] = b".dep-v0";
-/// Manifest that fetches Vulkan's headers; Debian's may be older than ggml wants.
-const VULKAN_HEADERS: &str = "build/vulkan-headers/Cargo.toml";
 
 /// What cargo says of this workspace.
 pub struct Facts {
@@ -91,7 +89,7 @@ pub fn build(facts: &Facts, features: &str) -> Result<Built> {
     command.arg("--message-format=json-render-diagnostics");
     set_compilers(&mut command, facts, &sysroot);
     if features.contains("vulkan") {
-        set_vulkan_headers(&mut command)?;
+        command.env("VULKAN_SDK", vulkan::make(&facts.target_folder, &sysroot)?);
     }
     let messages = command.stderr(Stdio::inherit()).output()?;
     ensure!(messages.status.success(), "the build failed");
@@ -131,22 +129,6 @@ fn set_compilers(command: &mut Command, facts: &Facts, sysroot: &Path) {
         .env("CMAKE_INSTALL_RPATH", "$ORIGIN")
         .env("CMAKE_BUILD_WITH_INSTALL_RPATH", "ON")
         .env("RUSTFLAGS", rust_flags);
-}
-
-/// Vulkan's headers from the crate that carries new ones.
-fn set_vulkan_headers(command: &mut Command) -> Result<()> {
-    let manifest = workspace_root().join(VULKAN_HEADERS);
-    let mut ask = Command::new("cargo");
-    ask.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]).arg(manifest);
-    let metadata: Value = serde_json::from_str(&output(&mut ask)?)?;
-    let packages = metadata["packages"].as_array().context("no packages")?;
-    let carrier = packages.iter().find(|package| package["name"] == "vk-mem");
-    let manifest = carrier.and_then(|carrier| carrier["manifest_path"].as_str());
-    let folder = Path::new(manifest.context("no vk-mem")?).with_file_name("vendor");
-    let include = folder.join("Vulkan-Headers/include");
-    ensure!(include.is_dir(), "{}: no Vulkan headers", include.display());
-    command.env("CPLUS_INCLUDE_PATH", &include).env("C_INCLUDE_PATH", &include);
-    Ok(())
 }
 
 /// The output folder of llama.cpp's build script, from cargo's messages, one per line.

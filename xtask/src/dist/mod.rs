@@ -2,7 +2,8 @@
 //! `sysroot::GLIBC`, with kernels for every x86 level. Publishes nothing.
 //!
 //! In reading order:
-//! - [`build`]: one build against an old Debian's libraries; `sysroot`: those libraries.
+//! - [`build`]: one build against an old Debian's libraries; `sysroot`: those libraries;
+//!   `vulkan`: what Vulkan's backend needs beside them.
 //! - [`stage`]: the installed tree, once; `libraries`: what of ggml belongs into it; [`floor`]: how
 //!   old a system may be.
 //! - `archive`, `deb`, `wheel`, `image`: that tree wrapped up; `bill`: its bill of materials.
@@ -29,6 +30,7 @@ pub mod stage;
 mod sysroot;
 mod tools;
 pub mod trial;
+mod vulkan;
 mod wheel;
 
 use anyhow::{Context, Result};

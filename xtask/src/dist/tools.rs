@@ -34,15 +34,15 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("objdump", "binutils"),
     ("umoci", "umoci"),
 ];
-/// Headers of Debian's that Vulkan's backend is built with, and their package.
-const SPIRV_HEADERS: (&str, &str) = ("/usr/include/spirv/unified1", "spirv-headers");
+/// Headers of the system that Vulkan's backend is built with.
+pub(super) const SPIRV_HEADERS: &str = "/usr/include/spirv";
 
 /// Installs the packages of programs that are missing.
 pub(super) fn install_programs() -> Result<()> {
     let missing = PROGRAMS.iter().filter(|(program, _)| !is_on_path(program));
     let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
-    if !Path::new(SPIRV_HEADERS.0).exists() {
-        packages.push(SPIRV_HEADERS.1);
+    if !Path::new(SPIRV_HEADERS).exists() {
+        packages.push("spirv-headers");
     }
     if packages.is_empty() {
         return Ok(());
