@@ -1,11 +1,11 @@
 //! A chat: lines typed, commands that begin with a slash, until Ctrl-D or `/quit`. An error ends an
 //! answer, never the chat.
 
-use super::Told;
 use super::editor::{Editor, Typed};
 use super::question::Question;
 use super::saved;
 use super::talk::Talk;
+use super::told::Told;
 use crate::args::Run;
 use crate::commands::explain;
 use crate::terminal::{in_words, note, print_page};

@@ -3,7 +3,7 @@
 //! * `question`: what is asked, from flags, files and pipes.
 //! * `talk`: the conversation; `interrupt`: Ctrl-C; `screen`: answers as they arrive.
 //! * `chat`: what is typed; `editor`: typing it; `saved`: conversations kept.
-//! * `figures`: what is said about an answer.
+//! * `figures`: what is said about an answer; `told`: to whom.
 
 mod chat;
 mod editor;
@@ -13,6 +13,7 @@ mod question;
 mod saved;
 mod screen;
 mod talk;
+mod told;
 
 use crate::args::{Global, Run};
 use crate::known::Known;
@@ -24,13 +25,14 @@ use crate::terminal::{note, print_json};
 use crate::timeline;
 use anyhow::{Result, ensure};
 use chat::Chat;
-use figures::{Expected, RunReport, Took, Units, closing, figures};
+use figures::{Expected, RunReport, Units};
 use motley_engine::{EnergyWatch, Engine, Generation, Runtime, Seam, SessionOptions};
 use motley_plan::{Decision, Outputs};
 use question::Question;
 use screen::Screen;
 use std::path::{Path, PathBuf};
-use talk::{Answer, Manners, Talk};
+use talk::{Manners, Talk};
+use told::Told;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
@@ -104,34 +106,6 @@ fn restrict_files(run: &Run, known: &Known, decision: &Decision, chat: &Chat) ->
     let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
     let library = run.npu.load_library()?;
     Sandbox::restrict_files(run.sandbox.sandbox, &known.files, decision, (&written, library))
-}
-
-/// Who is told about answers, and of what.
-struct Told<'a> {
-    global: &'a Global,
-    units: Units<'a>,
-    expected: Expected,
-}
-
-impl Told<'_> {
-    /// Has `talk` answer, and says how that went.
-    fn answered(
-        &self,
-        talk: &mut Talk<'_>,
-        answer: impl FnOnce(&mut Talk<'_>) -> Result<Answer>,
-    ) -> Result<Answer> {
-        let before = talk.session.stats();
-        let answer = answer(talk)?;
-        let after = talk.session.stats();
-        if self.global.json {
-            return Ok(answer);
-        }
-        note(&closing(&answer, &Took::between(&before, &after), &self.expected));
-        if self.global.verbose > 0 {
-            note(&(figures(&after) + &self.units.said()));
-        }
-        Ok(answer)
-    }
 }
 
 /// One question, or one text to continue. A model without a template can only continue.
