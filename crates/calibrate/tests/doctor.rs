@@ -130,6 +130,16 @@ fn a_phone() {
 }
 
 #[test]
+fn a_package_names_the_kernels_it_chose() {
+    let tree = Tree::new(&[]);
+    let build = Build { kernels: Some("haswell".into()), ..build(&[]) };
+    let facts = Facts::read(tree.root(), Path::new("/"), known(build, DirectIo::Untried));
+    let lines = advise(&facts);
+    let line = lines.iter().find(|line| line.topic == "Instructions").unwrap();
+    assert_eq!(line.found, "AVX512, AVX2 used (kernels for haswell, chosen at start)");
+}
+
+#[test]
 fn a_system_that_tells_nothing() {
     let tree = Tree::new(&[]);
     let facts = Facts::read(tree.root(), Path::new("/"), known(build(&[]), DirectIo::Untried));
