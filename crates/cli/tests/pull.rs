@@ -157,7 +157,7 @@ fn run_fetches_a_name_and_answers_and_then_needs_no_network() {
     let refused = world.refused(&["plan", NAME]);
     assert!(refused.contains(&format!("motley pull {NAME}")), "{refused}");
 
-    let run = ["run", NAME, "-p", "the", "-n", "4", "--no-record"];
+    let run = ["run", NAME, "-p", "the", "-n", "4", "--temperature", "0", "--no-record"];
     let output = world.motley(&run);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");

@@ -13,8 +13,7 @@ use anyhow::{Result, bail, ensure};
 use console::Term;
 use motley_cost::calibration::CalibrationFile;
 
-const HELP: &str = "\
- /clear         begin anew; what --system says stays
+const HELP: &str = " /clear         begin anew; what --system says stays
  /save NAME     keep this conversation
  /load [NAME]   go on with a kept one; without a name, list them
  /think         show or fold what the model thinks, from now on
