@@ -76,7 +76,7 @@ impl Facts {
     }
 }
 
-/// Builds with `features` beside [`BACKENDS`].
+/// Builds with `features` beside `BACKENDS`.
 pub fn build(facts: &Facts, features: &str) -> Result<Built> {
     tools::install_programs()?;
     AUDITABLE.install(&facts.tools())?;

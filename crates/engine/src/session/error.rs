@@ -41,7 +41,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Whether somebody ended the work through [`Cancel`].
+    /// Whether somebody ended the work through [`super::Cancel`].
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Decode(DecodeError::Cancelled))
     }
