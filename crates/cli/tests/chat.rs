@@ -50,10 +50,11 @@ fn thinker(model: &Path) -> NamedTempFile {
 #[test]
 fn a_question_goes_through_the_template_and_ends_by_itself() {
     let Some(model) = model() else { return };
-    let asked = json(&model, &["-p", "What is the capital of France?"]);
-    assert!(asked["text"].as_str().unwrap().contains("Paris"), "{asked}");
+    // The answer that the model begins alike with every kind of kernel.
+    let asked = json(&model, &["-p", "Hi"]);
+    assert!(asked["text"].as_str().unwrap().starts_with("Hello!"), "{asked}");
     assert_eq!(asked["finish"], "end", "{asked}");
-    let raw = json(&model, &["--raw", "-n", "8", "-p", "What is the capital of France?"]);
+    let raw = json(&model, &["--raw", "-n", "8", "-p", "Hi"]);
     let tokens = |said: &Value| said["prompt_tokens"].as_u64().unwrap();
     assert!(tokens(&raw) < tokens(&asked), "{raw} {asked}");
     let told = |system: &str| tokens(&json(&model, &["-p", "Hi", "-n", "1", "--system", system]));
@@ -223,15 +224,15 @@ fn a_chat_keeps_its_turns_and_obeys_its_commands() {
     let Some(model) = model() else { return };
     let mut terminal = Terminal::open(&model, &[], "xterm");
     terminal.wait_for("/help lists");
-    let said = terminal.say("What is the capital of France?", "prompt");
-    assert!(said.contains("Paris"), "{said:?}");
+    let said = terminal.say("Hi there", "prompt");
+    assert!(said.contains("Hello"), "{said:?}");
     terminal.wait_for("/s");
-    terminal.say("/save france", "kept in");
+    terminal.say("/save greeting", "kept in");
     terminal.say("/nonsense", "there is no /nonsense");
     terminal.say("/clear", "a new conversation");
-    terminal.say("/load", "kept: france");
-    terminal.say("/load france", "2 turns");
-    terminal.say("/load ../france", "name has letters");
+    terminal.say("/load", "kept: greeting");
+    terminal.say("/load greeting", "2 turns");
+    terminal.say("/load ../greeting", "name has letters");
     terminal.say("/explain", "Decode");
     terminal.wait_for("so far");
     terminal.say("/think", "folded");
@@ -240,7 +241,7 @@ fn a_chat_keeps_its_turns_and_obeys_its_commands() {
     terminal.key("/quit\r");
     let state = terminal.end();
     let history = std::fs::read_to_string(state.path().join("history.jsonl")).unwrap();
-    assert!(history.contains("capital of France"), "{history}");
+    assert!(history.contains("Hi there"), "{history}");
     assert!(state.path().join("last-run.json").exists());
 }
 

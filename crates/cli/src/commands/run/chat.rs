@@ -20,8 +20,8 @@ const HELP: &str = " /clear         begin anew; what --system says stays
  /explain       where the time went, and what would be faster
  /help          this list
  /quit          end (so does Ctrl-D)
- Ctrl-C ends an answer. A line that ends with \\ goes on in the next. A text that begins with
- a slash and is no command is sent with a space before it.";
+ Ctrl-C ends an answer. A line that ends with \\ goes on in the next. A space
+ before a slash makes it a question.";
 
 /// A chat that has not begun.
 pub(super) struct Chat {
