@@ -10,6 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -243,6 +244,10 @@ fn a_chat_keeps_its_turns_and_obeys_its_commands() {
     let history = std::fs::read_to_string(state.path().join("history.jsonl")).unwrap();
     assert!(history.contains("Hi there"), "{history}");
     assert!(state.path().join("last-run.json").exists());
+    for private in ["history.jsonl", "chats/greeting.json"] {
+        let rights = std::fs::metadata(state.path().join(private)).unwrap().permissions();
+        assert_eq!(rights.mode() & 0o777, 0o600, "{private}");
+    }
 }
 
 #[test]

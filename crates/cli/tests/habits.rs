@@ -37,7 +37,8 @@ fn a_flag_can_be_a_variable_or_stand_in_a_file() {
     let model = model.to_str().unwrap();
     let home = tempdir().unwrap();
     let tokens = |args: &[&str], variables: &[(&str, &str)]| {
-        let all = [&["run", model, "--raw", "-p", "one two", "--threads", "1"], args].concat();
+        let run = ["run", model, "--raw", "-p", "one two", "--temperature", "0", "--threads", "1"];
+        let all = [&run[..], args].concat();
         let output = motley(&home, &all, variables);
         let (stdout, stderr) = said(&output);
         let json: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}"));

@@ -5,7 +5,7 @@
 //! <state>/motley/history.jsonl    one JSON string per entry, the oldest first
 //! ```
 
-use crate::last::folder;
+use crate::state::{folder, make_private};
 use anyhow::{Context, Result};
 use motley_trace::whole_file::WholeFile;
 use rustyline::error::ReadlineError;
@@ -97,6 +97,7 @@ impl Editor {
             }
         }
         let name = || path.display().to_string();
+        make_private(path).with_context(name)?;
         let mut file = WholeFile::replace(path).with_context(name)?;
         file.write_all(text.as_bytes()).with_context(name)?;
         file.finish().with_context(name)

@@ -1,11 +1,11 @@
 //! Conversations kept by name, in a folder of Motley's own: the sandbox lets a chat write nowhere
-//! else.
+//! else. Readable by their owner alone.
 //!
 //! ```text
 //! <state>/motley/chats/NAME.json    { "version": 1, "model": …, "messages": [ … ] }
 //! ```
 
-use crate::last::folder;
+use crate::state::{folder, make_private};
 use anyhow::{Context, Result, ensure};
 use motley_model::ModelSpec;
 use motley_trace::whole_file::WholeFile;
@@ -38,6 +38,7 @@ pub(super) fn save(name: &str, model: &ModelSpec, messages: &[Value]) -> Result<
     };
     let text = serde_json::to_string_pretty(&saved)? + "\n";
     std::fs::create_dir_all(chats()?).with_context(shown)?;
+    make_private(&path).with_context(shown)?;
     let mut file = WholeFile::replace(&path).with_context(shown)?;
     file.write_all(text.as_bytes()).with_context(shown)?;
     file.finish().with_context(shown)?;
