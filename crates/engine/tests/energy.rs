@@ -104,7 +104,8 @@ fn a_phones_battery_tells_until_it_is_charged() {
     let energy = record.energy.expect("it was measured");
     assert_eq!(energy.source, EnergySource::Meter("battery battery".into()));
     let sum = energy.prefill_joules + energy.decode_joules;
-    let least = PHONE_W * (record.prefill.time_s + record.decode.time_s);
+    // Another program may run between the start of a phase's time and that of its energy.
+    let least = 0.5 * PHONE_W * (record.prefill.time_s + record.decode.time_s);
     assert!((least..=most).contains(&sum), "{sum} J of {least} to {most}");
 
     session.decode(5).unwrap();
