@@ -1,4 +1,4 @@
-//! Any bytes as the body of a request, on both routes, against a model of bytes: it is refused with
+//! Any bytes as the body of a request, on every route that takes a prompt, against a model of bytes: it is refused with
 //! a status of the client's fault, or becomes work within the limits that are named.
 #![no_main]
 
@@ -25,10 +25,12 @@ const TOKEN_BYTES_MAX: usize = 64 + 8;
 
 fuzz_target!(|bytes: &[u8]| {
     let trial = trial();
-    for route in [Route::Chat, Route::Completions] {
+    for route in Route::ALL {
         match trial.asks(route, bytes) {
             Ok(asks) => {
-                let choices = 1..=ServeLimits::default().choices as usize;
+                // Ollama's routes are asked without a prompt whether the model is there.
+                let least = usize::from(!matches!(route, Route::OllamaChat | Route::OllamaGenerate));
+                let choices = least..=ServeLimits::default().choices as usize;
                 assert!(choices.contains(&asks.len()), "{} choices", asks.len());
                 asks.iter().for_each(|ask| check(ask, trial.longest() as usize));
             }
@@ -68,6 +70,7 @@ fn trial() -> &'static Trial {
         let options = ServeOptions {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             model_name: "m".into(),
+            strict_model: false,
             api_key: None,
             cors_origin: None,
             log_text: false,

@@ -7,8 +7,25 @@
 use libfuzzer_sys::fuzz_target;
 use motley_engine::text::output::{Format, OutputFormat, Parsed, Parser};
 
-const FORMATS: [Format; 5] =
-    [Format::Plain, Format::Hermes, Format::Mistral, Format::Harmony, Format::Forced];
+const FORMATS: [Format; 17] = [
+    Format::Plain,
+    Format::Hermes,
+    Format::Qwen,
+    Format::Glm,
+    Format::DeepSeek,
+    Format::Dsml,
+    Format::Kimi,
+    Format::MiniMax,
+    Format::Seed,
+    Format::Gemma,
+    Format::Llama,
+    Format::Granite,
+    Format::Nemotron,
+    Format::Plural,
+    Format::Mistral,
+    Format::Harmony,
+    Format::Forced,
+];
 
 fuzz_target!(|bytes: &[u8]| {
     let (text, cuts) = match bytes.iter().position(|byte| *byte == 0) {

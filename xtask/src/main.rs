@@ -41,6 +41,7 @@ fn main() -> Result<ExitCode> {
         Command::Docs(asked) => return run_docs(&asked),
         Command::Dist(asked) => run_dist(&asked)?,
         Command::DistTest(asked) => return run_dist_test(&asked),
+        Command::DistRecord(asked) => print!("{}", dist::trial::recording::record(&asked)?),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)

@@ -89,7 +89,8 @@ fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
     let name = spec.name.as_deref().unwrap_or(&spec.architecture);
     let total = format_bytes(Sizes::of(spec).total_bytes);
     let threads = decision.threads.decode.threads;
-    let expected = expectation(decision);
+    let context = decision.session.context_tokens;
+    let expected = format!("; {context} tokens of context{}", expectation(decision));
     if !spec.is_moe() {
         return format!("{name}, {total}, dense: plain llama.cpp, {threads} threads{expected}");
     }

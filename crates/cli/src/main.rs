@@ -9,6 +9,7 @@ mod args;
 mod check_file;
 mod commands;
 mod config;
+mod files;
 mod known;
 mod last;
 mod load;

@@ -1,19 +1,15 @@
 //! `motley run` as people meet it: a question by the model's template, text from files and pipes,
 //! thoughts, and a chat on a terminal, which is a pseudo-terminal here.
 
-#![allow(clippy::disallowed_methods, reason = "a test of a door: it waits by the clock")]
-
 mod support;
 
-use rustix::fs::OFlags;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use motley_testkit::terminal::{self, Terminal};
 use serde_json::Value;
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use support::changed::changed;
 use support::{motley_in, trained, upcycled};
 use tempfile::{NamedTempFile, TempDir, tempdir};
@@ -153,42 +149,22 @@ fn the_makers_sampling_is_the_default_and_a_seed_repeats() {
 }
 
 /// A chat on a terminal of its own.
-struct Terminal {
-    child: Child,
-    screen: File,
-    shown: String,
+struct Chat {
+    terminal: Terminal,
     state: TempDir,
 }
 
-impl Terminal {
+impl Chat {
     fn open(model: &Path, args: &[&str], term: &str) -> Self {
-        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&screen).unwrap();
-        unlockpt(&screen).unwrap();
-        let name = ptsname(&screen, Vec::new()).unwrap();
-        let side = || {
-            let flags = OFlags::RDWR | OFlags::NOCTTY;
-            Stdio::from(rustix::fs::open(&*name, flags, rustix::fs::Mode::empty()).unwrap())
-        };
         let state = tempdir().unwrap();
-        let child = Command::new("setsid")
-            .args(["--ctty", "--wait", MOTLEY, "run"])
-            .arg(model)
-            .args(["--temperature", "0", "--threads", "1"])
-            .args(args)
-            .env("MOTLEY_STATE", state.path())
-            .env("CI", "true")
-            .env("TERM", term)
-            .stdin(side())
-            .stdout(side())
-            .stderr(side())
-            .spawn()
-            .expect("setsid is there");
-        Self { child, screen: screen.into(), shown: String::new(), state }
+        let mut command = terminal::command(MOTLEY);
+        command.arg("run").arg(model).args(["--temperature", "0", "--threads", "1"]).args(args);
+        command.env("MOTLEY_STATE", state.path()).env("CI", "true").env("TERM", term);
+        Self { terminal: Terminal::open(command).unwrap(), state }
     }
 
     fn key(&mut self, keys: &str) {
-        self.screen.write_all(keys.as_bytes()).unwrap();
+        self.terminal.key(keys).unwrap();
     }
 
     /// Types a line once the prompt is there, and waits for `reply`.
@@ -197,25 +173,12 @@ impl Terminal {
         self.wait_for(reply)
     }
 
-    /// What is shown until `words` are, and takes it off the screen.
     fn wait_for(&mut self, words: &str) -> String {
-        let start = Instant::now();
-        let mut bytes = [0; 4096];
-        while !self.shown.contains(words) {
-            assert!(start.elapsed() < PATIENCE, "no {words:?} in {:?}", self.shown);
-            let read = self.screen.read(&mut bytes).unwrap_or(0);
-            assert!(read > 0, "ended before {words:?}: {:?}", self.shown);
-            self.shown += &String::from_utf8_lossy(&bytes[..read]);
-        }
-        let end = self.shown.find(words).unwrap() + words.len();
-        self.shown.drain(..end).collect()
+        self.terminal.wait_for(words, PATIENCE).unwrap()
     }
 
-    fn end(mut self) -> TempDir {
-        // Whatever is still shown is read, or the chat waits for a reader.
-        let mut rest = Vec::new();
-        let _ = self.screen.read_to_end(&mut rest);
-        assert!(self.child.wait().unwrap().success());
+    fn end(self) -> TempDir {
+        assert!(self.terminal.end().unwrap().0.success());
         self.state
     }
 }
@@ -223,24 +186,24 @@ impl Terminal {
 #[test]
 fn a_chat_keeps_its_turns_and_obeys_its_commands() {
     let Some(model) = model() else { return };
-    let mut terminal = Terminal::open(&model, &[], "xterm");
-    terminal.wait_for("/help lists");
-    let said = terminal.say("Hi there", "prompt");
+    let mut chat = Chat::open(&model, &[], "xterm");
+    chat.wait_for("/help lists");
+    let said = chat.say("Hi there", "prompt");
     assert!(said.contains("Hello"), "{said:?}");
-    terminal.wait_for("/s");
-    terminal.say("/save greeting", "kept in");
-    terminal.say("/nonsense", "there is no /nonsense");
-    terminal.say("/clear", "a new conversation");
-    terminal.say("/load", "kept: greeting");
-    terminal.say("/load greeting", "2 turns");
-    terminal.say("/load ../greeting", "name has letters");
-    terminal.say("/explain", "Decode");
-    terminal.wait_for("so far");
-    terminal.say("/think", "folded");
-    terminal.say("/help", "Ctrl-C ends an answer");
-    terminal.wait_for("> ");
-    terminal.key("/quit\r");
-    let state = terminal.end();
+    chat.wait_for("/s");
+    chat.say("/save greeting", "kept in");
+    chat.say("/nonsense", "there is no /nonsense");
+    chat.say("/clear", "a new conversation");
+    chat.say("/load", "kept: greeting");
+    chat.say("/load greeting", "2 turns");
+    chat.say("/load ../greeting", "name has letters");
+    chat.say("/explain", "Decode");
+    chat.wait_for("so far");
+    chat.say("/think", "folded");
+    chat.say("/help", "Ctrl-C ends an answer");
+    chat.wait_for("> ");
+    chat.key("/quit\r");
+    let state = chat.end();
     let history = std::fs::read_to_string(state.path().join("history.jsonl")).unwrap();
     assert!(history.contains("Hi there"), "{history}");
     assert!(state.path().join("last-run.json").exists());
@@ -256,15 +219,15 @@ fn ctrl_c_ends_the_answer_and_ctrl_d_the_chat() {
     // Never ends by itself, because it does not know the end of a turn.
     let thinker = thinker(&model);
     let args = ["--no-record", "--context", "8192"];
-    let mut terminal = Terminal::open(thinker.path(), &args, "dumb");
-    terminal.wait_for("/help lists");
-    terminal.key("one two three\r");
-    terminal.wait_for("[thinking]");
-    terminal.key("\u{3}");
-    terminal.wait_for("[end of thinking]");
-    terminal.wait_for("interrupted");
-    terminal.say("/help", "Ctrl-C ends an answer");
-    terminal.key("\u{4}");
-    let state = terminal.end();
+    let mut chat = Chat::open(thinker.path(), &args, "dumb");
+    chat.wait_for("/help lists");
+    chat.key("one two three\r");
+    chat.wait_for("[thinking]");
+    chat.key("\u{3}");
+    chat.wait_for("[end of thinking]");
+    chat.wait_for("interrupted");
+    chat.say("/help", "Ctrl-C ends an answer");
+    chat.key("\u{4}");
+    let state = chat.end();
     assert!(!state.path().join("history.jsonl").exists());
 }

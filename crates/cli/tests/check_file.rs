@@ -37,20 +37,7 @@ fn ends_the_engine(folder: &Path) -> Option<PathBuf> {
 
 fn run(state: &Path, model: &Path, more: &[&str]) -> Output {
     let model = model.to_str().expect("UTF-8");
-    let args = [
-        "run",
-        model,
-        "-p",
-        "one",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "2",
-        "--no-record",
-        "--threads",
-        "1",
-    ];
+    let args = support::continued(model, "one", &["-n", "2", "--no-record", "--threads", "1"]);
     motley_in(state, &[&args[..], more].concat())
 }
 
@@ -130,7 +117,7 @@ fn every_command_that_loads_tries_or_trusts() {
     let (text, trace, profile) = (place("text"), place("trace"), place("profile"));
     std::fs::write(&text, "one two three four five six seven eight ".repeat(20)).expect("a file");
     let commands: [&[&str]; 6] = [
-        &["run", model, "-p", "one", "--raw", "--temperature", "0", "-n", "1", "--no-record"],
+        &support::continued(model, "one", &["-n", "1", "--no-record"]),
         &["bench", model, "--pairs", "1", "--prefill", "8", "--decode", "2", "--repeat", "1"],
         &["eval", model, "--text", &text, "--items", "1", "--window", "16"],
         &["trace", "record", model, "-p", "one", "-n", "1", "--no-record", "-o", &trace],

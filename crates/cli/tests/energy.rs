@@ -50,8 +50,7 @@ fn joules_are_by_meter_or_by_model_and_unknown_without_either() {
     let model = model.to_str().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let words =
-        ["run", model, "-p", "one two", "--raw", "--temperature", "0", "-n", "8", "--threads", "1"];
+    let words = support::continued(model, "one two", &["-n", "8", "--threads", "1"]);
     let json = [&words[..], &["--json"]].concat();
     let unknown: Value = serde_json::from_str(&motley(folder, &json)).expect("JSON");
     assert!(unknown["energy"].is_null() || is_metered(&unknown["energy"]), "{unknown}");

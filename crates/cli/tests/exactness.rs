@@ -146,6 +146,36 @@ fn granitemoe() {
     check_arch(Arch::Granitemoe);
 }
 
+#[test]
+fn qwen35moe_with_recurrent_layers() {
+    check_arch(Arch::Qwen35moe);
+}
+
+#[test]
+fn granitehybrid_with_recurrent_layers() {
+    check_arch(Arch::Granitehybrid);
+}
+
+#[test]
+fn glm4moe_with_a_predictor_layer() {
+    check_arch(Arch::Glm4moe);
+}
+
+#[test]
+fn minimax_m2() {
+    check_arch(Arch::MinimaxM2);
+}
+
+#[test]
+fn deepseek32_with_sparse_attention() {
+    check_arch(Arch::Deepseek32);
+}
+
+#[test]
+fn gemma4_with_fused_experts_and_a_scale_for_each() {
+    check_arch(Arch::Gemma4);
+}
+
 /// Real weights and hidden states, K-quants.
 #[test]
 fn trained_small_model() {

@@ -3,6 +3,7 @@
 
 mod support;
 
+use motley_model::KvType;
 use motley_plan::device_use::DeviceUse;
 use motley_plan::{Decision, Loading};
 use motley_testkit::synth::Arch;
@@ -19,7 +20,7 @@ struct Flag {
 }
 
 /// `SMALL` is replaced by a budget that every command can keep to.
-const FLAGS: [Flag; 9] = [
+const FLAGS: [Flag; 10] = [
     Flag {
         name: "--threads",
         args: &["--threads", "3"],
@@ -56,6 +57,7 @@ const FLAGS: [Flag; 9] = [
         args: &["--context", "1280"],
         obeyed: |d| d.session.context_tokens == 1280,
     },
+    Flag { name: "--kv", args: &["--kv", "q8_0"], obeyed: |d| d.session.kv == KvType::Q8_0 },
     Flag { name: "--chunk", args: &["--chunk", "96"], obeyed: |d| d.session.chunk_tokens == 96 },
 ];
 
@@ -109,11 +111,7 @@ macro_rules! path {
 #[test]
 fn run_obeys_every_flag() {
     path!(model);
-    every_flag(
-        &["run", model, "-p", "one", "--raw", "--temperature", "0", "-n", "2", "--no-record"],
-        &motley,
-        &[],
-    );
+    every_flag(&support::continued(model, "one", &["-n", "2", "--no-record"]), &motley, &[]);
 }
 
 #[test]
@@ -261,19 +259,7 @@ fn a_plan_is_the_decision_of_the_same_flags_and_runs_unchanged() {
         let plan = motley(&[&["plan", model, "--json", "--prompt", "512"][..], flags].concat());
         assert!(plan.status.success(), "{}", String::from_utf8_lossy(&plan.stderr));
         std::fs::write(file, &plan.stdout).expect("a file");
-        let run = [
-            "run",
-            model,
-            "-p",
-            "one two",
-            "--raw",
-            "--temperature",
-            "0",
-            "-n",
-            "4",
-            "--no-record",
-            "-v",
-        ];
+        let run = support::continued(model, "one two", &["-n", "4", "--no-record", "-v"]);
         let planned = motley(&[&run[..], &["--plan", file]].concat());
         let typed = motley(&[&run[..], flags].concat());
         let [planned, typed] = [planned, typed].map(|output| {
@@ -291,19 +277,7 @@ fn a_plan_is_the_decision_of_the_same_flags_and_runs_unchanged() {
             "{flags:?}: what run decides is what plan shows"
         );
     }
-    let both = motley(&[
-        "run",
-        model,
-        "-p",
-        "x",
-        "--raw",
-        "--temperature",
-        "0",
-        "--plan",
-        file,
-        "--threads",
-        "1",
-    ]);
+    let both = motley(&support::continued(model, "x", &["--plan", file, "--threads", "1"]));
     let said = String::from_utf8_lossy(&both.stderr);
     assert!(!both.status.success() && said.contains("cannot be used with"), "{said}");
 }
@@ -330,7 +304,7 @@ fn settings(decision: Decision) -> Decision {
 #[test]
 fn what_cannot_be_obeyed_together_is_refused_with_the_reason() {
     path!(model);
-    let run = ["run", model, "-p", "x", "--raw", "--temperature", "0", "-n", "1", "--no-record"];
+    let run = support::continued(model, "x", &["-n", "1", "--no-record"]);
     let cases: [(&[&str], &str); 4] = [
         (&["--loading", "mapped", "--memory", "1G"], "--loading mapped cannot keep to --memory"),
         (&["--policy", "lru"], "--policy would decide nothing"),

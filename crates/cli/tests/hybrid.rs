@@ -19,23 +19,17 @@ fn text(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// A run whose words tell whether experts were computed alike.
+fn story(model: &str) -> Vec<&str> {
+    let rest = ["-n", "24", "--exact", "--threads", "1", "--no-record"];
+    support::continued(model, "Once upon a time", &rest)
+}
+
 #[test]
 fn an_unknown_device_is_answered_with_those_there_are() {
     let Some(model) = model() else { return };
-    let output = motley(&[
-        "run",
-        &model,
-        "-p",
-        "x",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "1",
-        "--devices",
-        "cuda7",
-        "--no-record",
-    ]);
+    let output =
+        motley(&support::continued(&model, "x", &["-n", "1", "--devices", "cuda7", "--no-record"]));
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(error.contains("`cuda7`") && error.contains("auto, cpu"), "{error}");
@@ -47,21 +41,7 @@ fn the_stand_in_says_what_the_cpu_says_and_draws_every_lane() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("timeline.json");
     let timeline = file.to_str().expect("UTF-8");
-    let run = [
-        "run",
-        &model,
-        "-p",
-        "Once upon a time",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "24",
-        "--exact",
-        "--threads",
-        "1",
-    ];
-    let run = [&run[..], &["--no-record"]].concat();
+    let run = story(&model);
     let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
     let drawn = folder.path().join("layer.svg");
     let picture = drawn.to_str().expect("UTF-8");
@@ -92,21 +72,7 @@ fn experts_on_disk_in_memory_and_on_a_device_say_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("timeline.json");
     let timeline = file.to_str().expect("UTF-8");
-    let run = [
-        "run",
-        &model,
-        "-p",
-        "Once upon a time",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "24",
-        "--exact",
-        "--threads",
-        "1",
-    ];
-    let run = [&run[..], &["--no-record"]].concat();
+    let run = story(&model);
     let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
     let shared = ["--devices", "stand-in=4M", "--loading", "on-demand", "--timeline", timeline];
     assert_eq!(text(&[&run[..], &shared].concat()), alone);
@@ -124,21 +90,7 @@ fn experts_on_disk_in_memory_and_on_a_device_say_the_same() {
 #[test]
 fn several_devices_of_different_size_say_the_same() {
     let Some(model) = model() else { return };
-    let run = [
-        "run",
-        &model,
-        "-p",
-        "Once upon a time",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "24",
-        "--exact",
-        "--threads",
-        "1",
-    ];
-    let run = [&run[..], &["--no-record"]].concat();
+    let run = story(&model);
     let alone = text(&[&run[..], &["--devices", "cpu"]].concat());
     let devices = ["--devices", "stand-in=4M, stand-in=2M"];
     assert_eq!(text(&[&run[..], &devices].concat()), alone);
@@ -149,20 +101,7 @@ fn a_run_with_nothing_to_draw_says_so_before_it_answers() {
     let Some(model) = model() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("timeline.json");
-    let run = [
-        "run",
-        &model,
-        "-p",
-        "Once",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "4",
-        "--no-record",
-        "--devices",
-        "cpu",
-    ];
+    let run = support::continued(&model, "Once", &["-n", "4", "--no-record", "--devices", "cpu"]);
     let output = motley(&[&run[..], &["--timeline", file.to_str().expect("UTF-8")]].concat());
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && error.contains("nothing to draw"), "{error}");
@@ -175,20 +114,11 @@ fn a_streamed_run_draws_disk_and_cpu() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("timeline.json");
     let timeline = file.to_str().expect("UTF-8");
-    let run = [
-        "run",
+    let run = support::continued(
         &model,
-        "-p",
         "Once upon a time",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "4",
-        "--threads",
-        "1",
-        "--no-record",
-    ];
+        &["-n", "4", "--threads", "1", "--no-record"],
+    );
     text(&[&run[..], &["--loading", "on-demand", "--timeline", timeline]].concat());
     let trace: Value =
         serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");

@@ -28,7 +28,7 @@ fn a_file_that_is_no_model_is_refused_by_our_own_reader() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.gguf");
     std::fs::write(&path, "these are notes, and not a model at all").unwrap();
-    let text = error_of(&["run", path.to_str().unwrap(), "-p", "x", "--raw", "--temperature", "0"]);
+    let text = error_of(&support::continued(path.to_str().unwrap(), "x", &[]));
     assert!(text.contains("notes.gguf") && text.contains("GGUF"), "{text}");
 }
 
@@ -43,8 +43,7 @@ fn too_small_a_context_names_the_flag() {
     let prompt = "word ".repeat(200);
     let model = model.to_str().unwrap();
     assert!(
-        error_of(&["run", model, "-p", &prompt, "--raw", "--temperature", "0", "--context", "64"])
-            .contains("--context")
+        error_of(&support::continued(model, &prompt, &["--context", "64"])).contains("--context")
     );
 }
 
@@ -67,18 +66,7 @@ fn threads_that_the_system_refuses_name_the_flag() {
 #[test]
 fn text_goes_to_stdout_and_the_chosen_line_to_stderr() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
-    let output = motley(&[
-        "run",
-        model.to_str().unwrap(),
-        "-p",
-        "Hello",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "4",
-        "-v",
-    ]);
+    let output = motley(&support::continued(model.to_str().unwrap(), "Hello", &["-n", "4", "-v"]));
     assert!(output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("16 experts, 4 per token"), "{said}");
@@ -119,16 +107,6 @@ fn bench_reports_ratios_of_pairs() {
 #[test]
 fn too_small_a_budget_says_what_is_needed_before_loading() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
-    let text = error_of(&[
-        "run",
-        model.to_str().unwrap(),
-        "-p",
-        "x",
-        "--raw",
-        "--temperature",
-        "0",
-        "--memory",
-        "16M",
-    ]);
+    let text = error_of(&support::continued(model.to_str().unwrap(), "x", &["--memory", "16M"]));
     assert!(text.contains("16 MiB is too little") && text.contains("--context"), "{text}");
 }

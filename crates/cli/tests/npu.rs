@@ -116,20 +116,7 @@ fn prompt() -> String {
 fn run_says_the_same_with_experts_in_memory_and_on_disk() {
     let Some(model) = files().and_then(|_| floats()) else { return };
     let (model, prompt) = (model.to_str().unwrap(), prompt());
-    let common = [
-        "run",
-        model,
-        "-p",
-        &prompt,
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "16",
-        "--chunk",
-        "256",
-        "--exact",
-    ];
+    let common = support::continued(model, &prompt, &["-n", "16", "--chunk", "256", "--exact"]);
     let alone = json(&common);
     assert!(alone["npu"].is_null(), "{alone}");
     let ways: [&[&str]; 3] = [
@@ -164,15 +151,14 @@ fn what_graphs_cannot_have_is_refused() {
     let Some(model) = files().and_then(|_| floats()) else { return };
     let refused = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
-        let output = command
-            .args(["run", model.to_str().unwrap(), "-p", "a", "--raw", "--temperature", "0"])
-            .args(args)
-            .output();
+        let output =
+            command.args(support::continued(model.to_str().unwrap(), "a", &[])).args(args).output();
         let output = output.expect("it runs");
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let said = refused(&["--npu", "spill", "--memory", "300M", "--npu-memory", "1G"]);
+    let said =
+        refused(&["--npu", "spill", "--memory", "300M", "--context", "4096", "--npu-memory", "1G"]);
     assert!(said.contains("--npu-memory") && said.contains("300.0 MiB"), "{said}");
     let said = refused(&["--npu", "spill", "--npu-library", "/nowhere.so"]);
     assert!(said.contains("--npu") && said.contains("/nowhere.so"), "{said}");

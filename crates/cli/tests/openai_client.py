@@ -1,6 +1,6 @@
 """Drives a running `motley serve` with the official `openai` package.
 
-Called by openai.rs with the server's URL, the key and the model's name. Every check
+Called by clients.rs with the server's URL, the key and the model's name. Every check
 asserts; the last line says how many passed.
 """
 
@@ -51,6 +51,9 @@ def chat(**options):
 def models():
     assert [model.id for model in client.models.list()] == [MODEL]
     assert client.models.retrieve(MODEL).id == MODEL
+    # One model is served, so it answers to any name and says its own.
+    other = client.chat.completions.create(model="other", messages=USER, max_tokens=1)
+    assert other.model == MODEL
 
 
 def answers():
@@ -175,6 +178,88 @@ def tool_calls():
     chat(tools=[WEATHER], tool_choice="none")
 
 
+def respond(**options):
+    options.setdefault("input", "Tell me something short.")
+    options.setdefault("max_output_tokens", 16)
+    options.setdefault("temperature", 0)
+    return client.responses.create(model=MODEL, **options)
+
+
+def responses():
+    answer = respond(instructions="Be brief.")
+    assert answer.object == "response" and answer.model == MODEL
+    assert answer.status in ("completed", "incomplete"), answer
+    same = chat(messages=[{"role": "system", "content": "Be brief."}] + USER)
+    # The same prompt; what is said may differ in the last bits of other requests beside it.
+    assert answer.usage.input_tokens == same.usage.prompt_tokens
+    items = [{"role": "user", "content": [{"type": "input_text", "text": "Tell me something short."}]}]
+    assert respond(instructions="Be brief.", input=items).usage.input_tokens == answer.usage.input_tokens
+    with client.responses.stream(
+        model=MODEL, input=items, instructions="Be brief.", temperature=0, max_output_tokens=16
+    ) as stream:
+        events = list(stream)
+    assert [event.type for event in events[:2]] == ["response.created", "response.in_progress"]
+    final = events[-1].response
+    assert events[-1].type == f"response.{final.status}", events[-1]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    deltas = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert deltas == final.output_text
+
+
+def kept_responses():
+    first = respond(store=True)
+    assert client.responses.retrieve(first.id).output_text == first.output_text
+    second = respond(previous_response_id=first.id, input="And now?")
+    assert second.previous_response_id == first.id
+    whole = USER + [{"role": "assistant", "content": first.output_text}, {"role": "user", "content": "And now?"}]
+    assert second.usage.input_tokens == respond(input=whole).usage.input_tokens
+    client.responses.delete(first.id)
+    forgotten = respond(store=False)
+    for wrong, call in (
+        (404, lambda: client.responses.retrieve(first.id)),
+        (404, lambda: client.responses.delete(first.id)),
+        (404, lambda: client.responses.retrieve(forgotten.id)),
+        (400, lambda: respond(previous_response_id=first.id)),
+    ):
+        try:
+            call()
+            raise AssertionError(wrong)
+        except openai.APIStatusError as error:
+            assert error.status_code == wrong, error.body
+
+
+def response_tools():
+    tool = {"type": "function", "strict": True, **WEATHER["function"]}
+    options = {"tools": [tool], "tool_choice": "required", "max_output_tokens": 200}
+    answer = respond(**options, temperature=1)
+    call = answer.output[-1]
+    assert call.type == "function_call" and list(json.loads(call.arguments)) == ["city"], answer
+    with client.responses.stream(model=MODEL, input="Weather?", **options) as stream:
+        events = list(stream)
+    kinds = {event.type for event in events}
+    assert {"response.function_call_arguments.delta", "response.function_call_arguments.done"} <= kinds
+    final = events[-1].response
+    output = {"type": "function_call_output", "call_id": final.output[-1].call_id, "output": "sunny"}
+    respond(previous_response_id=final.id, input=[output], tools=[tool])
+    history = [{"role": "user", "content": "Weather?"}, *[item.model_dump() for item in final.output], output]
+    respond(input=history, tools=[tool])
+    form = {"type": "json_schema", "name": "person", "schema": SCHEMA, "strict": True}
+    answer = respond(text={"format": form}, temperature=1, max_output_tokens=300)
+    jsonschema.validate(json.loads(answer.output_text), SCHEMA)
+    for wrong in (
+        {"tools": [{"type": "web_search"}]},
+        {"input": []},
+        {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]},
+        {"background": True},
+        {"max_output_tokens": 0},
+    ):
+        try:
+            respond(**wrong)
+            raise AssertionError(wrong)
+        except openai.BadRequestError as error:
+            assert error.body["message"], error.body
+
+
 def refuses(status, code=None, **options):
     try:
         chat(**options)
@@ -195,12 +280,15 @@ def errors():
     refuses(400, messages=[{"role": "wizard", "content": "hi"}])
     refuses(400, messages=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
     refuses(400, top_logprobs=3)
-    refuses(400, logit_bias={"1": 100})
+    refuses(400, logit_bias={"1": 101})
+    refuses(400, logit_bias={"-1": 1})
+    refuses(400, logit_bias={"one": 1})
+    refuses(400, logit_bias={str(token): 1 for token in range(1025)})
     refuses(400, "context_length_exceeded", messages=[{"role": "user", "content": "word " * 20000}])
     refuses(400, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "elephant"}}})
     refuses(400, tools=[WEATHER], tool_choice={"type": "function", "function": {"name": "other"}})
     for wrong, call in (
-        (404, lambda: client.chat.completions.create(model="other", messages=USER)),
+        (404, lambda: client.models.retrieve("other")),
         (501, lambda: client.embeddings.create(model=MODEL, input="a")),
         (401, lambda: client.with_options(api_key="wrong").models.list()),
     ):
@@ -211,7 +299,7 @@ def errors():
             assert error.status_code == wrong, error.body
 
 
-CHECKS = [models, answers, streams, completions, stops, logprobs, several, penalties, schemas, tool_calls, errors]
+CHECKS = [models, answers, streams, completions, stops, logprobs, several, penalties, schemas, tool_calls, responses, kept_responses, response_tools, errors]
 for check in CHECKS:
     check()
     print(f"ok {check.__name__}", flush=True)

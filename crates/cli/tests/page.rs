@@ -32,8 +32,10 @@ fn memory_for_half(model: &Path) -> u64 {
     let (spec, _) = motley_model::ModelSpec::open(model).expect("a model");
     let shape = motley_plan::budget::SessionShape {
         context_tokens: 4096,
+        kv: motley_model::KvType::F16,
         chunk_tokens: 512,
         output_tokens: 16,
+        states: 32,
     };
     let budget = motley_plan::budget::Budget::of(&spec, shape);
     budget.smallest_bytes() + u64::from(budget.experts / 2) * budget.slot_bytes

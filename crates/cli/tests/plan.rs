@@ -12,6 +12,9 @@ fn text(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Sizes that do not follow from memory.
+const SHAPE: [&str; 4] = ["--context", "4096", "--chunk", "512"];
+
 #[test]
 fn the_page_fits_eighty_columns_on_every_kind_of_machine() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
@@ -30,10 +33,11 @@ fn the_page_fits_eighty_columns_on_every_kind_of_machine() {
 fn a_small_budget_is_beyond_ram_and_json_reads_back() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let model = model.to_str().unwrap();
-    let everything = Decision::from_json(&text(&["plan", model, "--json"])).expect("a plan");
+    let everything = Decision::from_json(&text(&["plan", model, "--json", "--context", "4096"]))
+        .expect("a plan");
     assert_eq!(everything.placement.regime, Regime::OneMemory);
     let bytes = (everything.budget.smallest_bytes() + 5 * everything.budget.slot_bytes).to_string();
-    let less = text(&["plan", model, "--json", "--memory", &bytes, "--chunk", "512"]);
+    let less = text(&[&["plan", model, "--json", "--memory", &bytes][..], &SHAPE].concat());
     let less = Decision::from_json(&less).expect("a plan");
     assert_eq!((less.placement.regime, less.placement.ram_slots()), (Regime::BeyondRam, 7));
     assert!(less.decode.tokens_per_s < everything.decode.tokens_per_s);
@@ -59,15 +63,15 @@ fn what_cannot_be_says_what_helps() {
 fn a_saved_plan_runs_and_one_of_another_model_is_refused() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let model = model.to_str().unwrap();
-    let whole = Decision::from_json(&text(&["plan", model, "--json"])).expect("a plan");
+    let whole = Decision::from_json(&text(&["plan", model, "--json", "--context", "4096"]))
+        .expect("a plan");
     let bytes = (whole.budget.smallest_bytes() + 5 * whole.budget.slot_bytes).to_string();
-    let saved = text(&["plan", model, "--json", "--memory", &bytes, "--chunk", "512"]);
+    let saved = text(&[&["plan", model, "--json", "--memory", &bytes][..], &SHAPE].concat());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     std::fs::write(&path, &saved).unwrap();
     let path = path.to_str().unwrap();
-    let run =
-        ["run", model, "-p", "one two", "--raw", "--temperature", "0", "-n", "4", "--plan", path];
+    let run = support::continued(model, "one two", &["-n", "4", "--plan", path]);
     let output = motley_in(folder.path(), &run);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("7 of"), "{said}");

@@ -136,7 +136,9 @@ fn the_plan_names_what_would_fit_better() {
     let world = World::split(1);
     let small = World::small();
     world.hub.add_model(REPO, "small-Q2_K", &small.model).expect("a model");
-    let dry = |more: &[&str]| world.json(&[&["pull", NAME, "--dry-run"], more].concat());
+    let dry = |more: &[&str]| {
+        world.json(&[&["pull", NAME, "--dry-run", "--context", "4096"], more].concat())
+    };
     let plan = Decision::from_json(&dry(&[])["plan"].to_string()).expect("a plan");
     // One byte too little for every expert.
     let memory = (plan.budget.largest_sensible_bytes() - 1).to_string();
@@ -144,7 +146,11 @@ fn the_plan_names_what_would_fit_better() {
     assert_eq!(report["plan"]["placement"]["regime"], "beyond-ram", "{report}");
     let better = &report["fits_better"];
     assert_eq!((&better["quantisation"], &better["smaller"]), (&"Q2_K".into(), &true.into()));
-    let page = text(&world.motley(&["pull", NAME, "--dry-run", "--memory", &memory]).stdout);
+    let page = text(
+        &world
+            .motley(&["pull", NAME, "--dry-run", "--context", "4096", "--memory", &memory])
+            .stdout,
+    );
     assert!(page.contains("Fits better      Q2_K ("), "{page}");
     // Without a quantisation the usual one is taken, and said to be.
     let page = text(&world.motley(&["pull", REPO, "--dry-run"]).stdout);

@@ -38,7 +38,7 @@ fn model() -> Option<PathBuf> {
 /// The least memory with which experts come from the disk.
 fn least(model: &Path, outputs: u32) -> String {
     let (spec, _) = ModelSpec::open(model).expect("a model");
-    let shape = SessionShape { context_tokens: 1024, chunk_tokens: 256, output_tokens: outputs };
+    let shape = SessionShape { chunk_tokens: 256, output_tokens: outputs, ..support::SHAPE };
     Budget::of(&spec, shape).smallest_bytes().to_string()
 }
 
@@ -92,20 +92,8 @@ fn a_run_writes_what_it_writes_without_it() {
     let (state, named) = (folder.path().join("state"), folder.path().join("named"));
     std::fs::create_dir(&named).expect("a folder");
     let (memory, stats) = (least(&model, 1), named.join("stats.json"));
-    let mut run = vec![
-        "run",
-        model.to_str().unwrap(),
-        "-p",
-        "One",
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "4",
-        "-v",
-        "--threads",
-        "1",
-    ];
+    let mut run =
+        support::continued(model.to_str().unwrap(), "One", &["-n", "4", "-v", "--threads", "1"]);
     run.extend(["--context", "1024", "--chunk", "256", "--sandbox", "require"]);
     run.extend(["--stats", stats.to_str().unwrap()]);
     for more in [&[][..], &["--memory", &memory]] {

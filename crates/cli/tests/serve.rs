@@ -54,6 +54,29 @@ fn a_conversation_continues_where_its_cache_ends() {
     }
 }
 
+/// A line of the client's own that changes every time stays out of the prompt.
+#[test]
+fn a_changing_first_line_does_not_cost_the_cache() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let server = Server::start(&model, &[]);
+    let mut usages = Vec::new();
+    for line in ["x-anthropic-billing-header: cch=1;", "x-anthropic-billing-header: cch=22;"] {
+        let system = [line, &"You answer in verse. ".repeat(20)].map(text_block);
+        let messages = json!([{ "role": "user", "content": "Question" }]);
+        let body = json!({ "system": system, "messages": messages, "max_tokens": 2 });
+        let (status, answer) = server.post("/v1/messages", &body);
+        assert_eq!(status, 200, "{answer}");
+        let tokens = |name: &str| answer["usage"][name].as_u64().expect("a count");
+        usages.push((tokens("input_tokens"), tokens("cache_read_input_tokens")));
+    }
+    let [(computed, 0), (rest, cached)] = usages[..] else { panic!("{usages:?}") };
+    assert!(cached > 80 && rest + cached == computed, "{usages:?}");
+}
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
 /// Clients that go away at random moments; those who stay get their single-stream text.
 #[test]
 fn cancelled_streams_leave_nothing_behind() {
@@ -115,7 +138,7 @@ fn a_disk_that_fails_ends_requests_and_not_the_server() {
     let copy = folder.path().join("model.gguf");
     std::fs::copy(&model, &copy).expect("room for a copy");
     let (spec, _) = motley_model::ModelSpec::open(&copy).expect("a model");
-    let shape = SessionShape { context_tokens: 1024, chunk_tokens: 256, output_tokens: 2 };
+    let shape = SessionShape { chunk_tokens: 256, output_tokens: 2, ..support::SHAPE };
     let memory = Budget::of(&spec, shape).smallest_bytes().to_string();
     let args = ["--exact", "--memory", &memory, "--context", "1024", "--chunk", "256"];
     let server = Server::start(&copy, &[&args[..], &["--streams", "2"]].concat());
@@ -201,6 +224,53 @@ fn keys_names_and_types_are_checked() {
     assert_eq!(locked.send(with.as_bytes()).0, 200);
 }
 
+#[test]
+fn a_model_answers_to_any_name_unless_told_otherwise() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let asked = |server: &Server, name: &str| {
+        let body = json!({ "model": name, "prompt": "A", "max_tokens": 1 });
+        server.post("/v1/completions", &body)
+    };
+    let open = Server::start(&model, &[]);
+    let (status, answer) = asked(&open, "gpt-4o");
+    assert_eq!((status, &answer["model"]), (200, &json!("m")), "{answer}");
+    assert_eq!(open.get("/v1/models/gpt-4o").0, 404);
+    let strict = Server::start(&model, &["--strict-model"]);
+    let (status, answer) = asked(&strict, "gpt-4o");
+    assert_eq!((status, &answer["error"]["code"]), (404, &json!("model_not_found")), "{answer}");
+    assert_eq!(asked(&strict, "m").0, 200);
+}
+
+#[test]
+fn text_becomes_tokens_and_text_again() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let server = Server::start(&model, &[]);
+    let said = "Tell me \u{1f980} <|im_start|>something.";
+    let tokens = |more: Value| {
+        let mut body = json!({ "content": said });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, answer) = server.post("/tokenize", &body);
+        assert_eq!(status, 200, "{answer}");
+        answer["tokens"].as_array().expect("tokens").clone()
+    };
+    let plain = tokens(json!({}));
+    let (status, back) = server.post("/detokenize", &json!({ "tokens": plain }));
+    assert_eq!((status, &back["content"]), (200, &json!(said)));
+    let unparsed = tokens(json!({ "parse_special": false }));
+    assert!(unparsed.len() > plain.len(), "{unparsed:?} and {plain:?}");
+    let pieces = tokens(json!({ "with_pieces": true }));
+    assert!(pieces.iter().any(|token| token["piece"] == "<|im_start|>"), "{pieces:?}");
+    assert_eq!(pieces.len(), plain.len());
+    for (path, wrong) in [
+        ("/detokenize", json!({ "tokens": [-1] })),
+        ("/detokenize", json!({ "tokens": [i32::MAX] })),
+        ("/detokenize", json!({ "tokens": vec![0; 65_537] })),
+        ("/tokenize", json!({ "content": "x".repeat(2 << 20) })),
+    ] {
+        assert_eq!(server.post(path, &wrong).0, 400, "{path}");
+    }
+}
+
 fn text((status, answer): (u16, Value)) -> String {
     assert_eq!(status, 200, "{answer}");
     answer["choices"][0]["text"].as_str().expect("text").to_owned()
@@ -209,21 +279,8 @@ fn text((status, answer): (u16, Value)) -> String {
 /// What `motley run` says.
 fn run(model: &Path, prompt: &str) -> String {
     let model = model.to_str().expect("a plain path");
-    let args = [
-        "run",
-        model,
-        "-p",
-        prompt,
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        "16",
-        "--exact",
-        "--json",
-        "--threads",
-        "1",
-    ];
+    let args =
+        support::continued(model, prompt, &["-n", "16", "--exact", "--json", "--threads", "1"]);
     let output = support::motley(&args);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     report["text"].as_str().expect("text").to_owned()

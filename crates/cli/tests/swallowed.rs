@@ -157,18 +157,7 @@ fn a_run_that_cannot_be_kept_says_so_and_answers() {
     for name in ["last-run.json", "last-trace.jsonl"] {
         let state = tempfile::tempdir().unwrap();
         symlink("/dev/full", state.path().join(name)).unwrap();
-        let args = [
-            "run",
-            model.to_str().unwrap(),
-            "-p",
-            "hi",
-            "--raw",
-            "--temperature",
-            "0",
-            "-n",
-            "2",
-            "--json",
-        ];
+        let args = support::continued(model.to_str().unwrap(), "hi", &["-n", "2", "--json"]);
         let output = motley_in(
             state.path(),
             &[&args[..], &["--loading", "on-demand", "--threads", "1"]].concat(),

@@ -40,22 +40,11 @@ fn a_hostile_name_is_written_out_by_every_command() {
         &["inspect", path, "--json"],
         &["plan", path],
         &["plan", path, "--json"],
-        &[
-            "run",
+        &support::continued(
             path,
-            "-p",
             "hi",
-            "--raw",
-            "--temperature",
-            "0",
-            "-n",
-            "2",
-            "-v",
-            "--loading",
-            "on-demand",
-            "--threads",
-            "1",
-        ],
+            &["-n", "2", "-v", "--loading", "on-demand", "--threads", "1"],
+        ),
         &["explain", "last"],
         &["trace", "record", path, "-p", "hi", "-n", "2", "-o", &trace, "--threads", "1"],
         &["trace", "summary", &trace],
@@ -91,10 +80,8 @@ fn errors_that_quote_a_file_are_written_out() {
     };
     let file = changed(&model, foreign, |_, _| {});
     let path = file.path().to_str().unwrap();
-    for args in [
-        &["run", path, "-p", "x", "--raw", "--temperature", "0"][..],
-        &["run", path, "-p", "x", "--raw", "--temperature", "0", "-vv"],
-    ] {
+    for args in [&support::continued(path, "x", &[])[..], &support::continued(path, "x", &["-vv"])]
+    {
         let output = motley(args);
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stderr).contains(r"\u{1b}"), "{args:?}");

@@ -142,7 +142,7 @@ fn readiness_follows_the_answers() {
     let copy = folder.path().join("model.gguf");
     std::fs::copy(&model, &copy).expect("room for a copy");
     let (spec, _) = motley_model::ModelSpec::open(&copy).expect("a model");
-    let shape = SessionShape { context_tokens: 1024, chunk_tokens: 256, output_tokens: 2 };
+    let shape = SessionShape { chunk_tokens: 256, output_tokens: 2, ..support::SHAPE };
     let memory = Budget::of(&spec, shape).smallest_bytes().to_string();
     let args = ["--memory", &memory, "--context", "1024", "--chunk", "256", "--streams", "2"];
     let server = Server::start(&copy, &args);

@@ -63,21 +63,8 @@ fn models() -> Option<(PathBuf, PathBuf)> {
 fn tokens(model: &Path, prompt: &str) -> Vec<Value> {
     let tokens = TOKENS.to_string();
     let model = model.to_str().expect("a plain path");
-    let args = [
-        "run",
-        model,
-        "-p",
-        prompt,
-        "--raw",
-        "--temperature",
-        "0",
-        "-n",
-        &tokens,
-        "--exact",
-        "--json",
-        "--threads",
-        "1",
-    ];
+    let args =
+        support::continued(model, prompt, &["-n", &tokens, "--exact", "--json", "--threads", "1"]);
     let output = support::motley(&args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");

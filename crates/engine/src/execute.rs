@@ -89,6 +89,7 @@ impl SessionOptions {
         let shape = decision.session;
         Self {
             context_tokens: shape.context_tokens,
+            kv: shape.kv,
             chunk_tokens: shape.chunk_tokens,
             scores: shape.output_tokens == shape.chunk_tokens,
             ..Self::default()

@@ -48,7 +48,7 @@ pub use energy::{EnergyCounter, EnergyWatch, Joules};
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::{
-    LayerGpu, Runtime, Seam, StartError, TokenizeError, cpu::unused_cpu_level, versions,
+    LayerGpu, Runtime, Seam, StartError, TokenBias, TokenizeError, cpu::unused_cpu_level, versions,
 };
 pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;

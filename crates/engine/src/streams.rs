@@ -6,6 +6,7 @@ use crate::clock::now;
 use crate::engine::Engine;
 use crate::session::SessionError;
 use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice};
+use motley_model::KvType;
 use motley_plan::budget::SessionShape;
 use motley_sched::Phase;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub fn decode_streams(engine: &Engine, shape: StreamsShape) -> Result<Duration, 
     let each = shape.prompt_tokens + shape.steps;
     let options = ContextOptions {
         context_tokens: (shape.streams * each).next_multiple_of(256),
+        kv: KvType::F16,
         batch_tokens: shape.streams.max(shape.prompt_tokens),
         sequences: shape.streams,
         unified: true,
@@ -34,8 +36,10 @@ pub fn decode_streams(engine: &Engine, shape: StreamsShape) -> Result<Duration, 
     };
     let counted = SessionShape {
         context_tokens: options.context_tokens,
+        kv: options.kv,
         chunk_tokens: options.batch_tokens,
         output_tokens: shape.streams,
+        states: shape.streams,
     };
     let step = Arc::<CurrentStep>::default();
     let (drive, _) = engine.drive(counted, None, Arc::clone(&step))?;

@@ -4,7 +4,7 @@
 use motley_engine::batching::{Ask, ClientId, Event, Reason};
 use motley_engine::{
     BatchOptions, Batching, Engine, EngineOptions, Generation, Runtime, Sampling, Seam,
-    SessionOptions, SubmitError, ThreadSet, ThreadSets,
+    SessionOptions, SubmitError, ThreadSet, ThreadSets, TokenBias,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
         candidates: None,
         ignore_end: true,
         control_tokens: false,
+        biases: Arc::default(),
     }
 }
 
@@ -118,6 +119,24 @@ fn streams_computed_together_differ_from_sessions_by_rounding_only() {
         println!("{equal} of {} texts equal", PROMPTS.len());
         assert!(equal * 2 >= PROMPTS.len(), "{together:?}");
     }
+}
+
+#[test]
+fn a_bias_forces_a_token_or_rules_it_out() {
+    let Some(engine) = engine() else { return };
+    let batching = start(&engine, true);
+    let said = |biases: &[TokenBias]| {
+        let asked = Ask { biases: biases.into(), ..ask(&engine, PROMPTS[0], 4) };
+        read(batching.submit(asked).unwrap()).0
+    };
+    let freely = said(&[]);
+    let token = |text: &str| engine.tokenize_plain(text).unwrap()[0];
+    let (forced, first) = (token("x"), token(&freely));
+    let always = said(&[TokenBias { token: forced, bias: 100.0 }]);
+    assert_eq!(always.as_bytes(), engine.token_bytes(forced).repeat(4));
+    let never = said(&[TokenBias { token: first, bias: -100.0 }]);
+    assert_ne!(token(&never), first, "{never:?}: {freely:?}");
+    assert_eq!(said(&[]), freely);
 }
 
 #[test]
@@ -182,7 +201,7 @@ fn a_stop_string_ends_the_answer_and_is_not_in_it() {
     let batching = start(&engine, false);
     let asked = Ask { stop: [" 10".to_owned()].into(), ..ask(&engine, PROMPTS[0], 64) };
     let (text, reason, _) = read(batching.submit(asked).unwrap());
-    assert_eq!((text.as_str(), reason), (" 7, 8, 9,", Reason::Stop));
+    assert_eq!((text.as_str(), reason), (" 7, 8, 9,", Reason::StopString(0)));
 }
 
 #[test]

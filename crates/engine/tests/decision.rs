@@ -66,7 +66,7 @@ fn in_engine(path: &Path, decision: &Decision) -> Option<SchedulerSetup> {
 fn engine_and_simulator_build_one_scheduler_from_one_decision() {
     let Some(path) = synthetic(Arch::Qwen3moe) else { return };
     let (spec, _) = ModelSpec::open(&path).expect("a model");
-    let ask = |asked: Asked| Asked { threads: Some(1), context_tokens: 256, ..asked };
+    let ask = |asked: Asked| Asked { threads: Some(1), context_tokens: Some(256), ..asked };
     let all = decided(&spec, &ask(Asked::default()));
     let few = all.budget.smallest_bytes() + 9 * all.budget.slot_bytes;
     let stand_in =

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
     chunk_tokens: 64,
+    kv: motley_model::KvType::F16,
     precise_attention: false,
     scores: false,
 };

@@ -113,7 +113,7 @@ fn drive(scheduler: Scheduler, trace: &Trace, scale: f64, fails_every: u64) -> D
 
 /// Drives in which lanes may overlap: a machine that is busy with other tests holds threads back, and
 /// never makes two of them run at once that would not.
-const DRIVES: usize = 4;
+const DRIVES: usize = 20;
 /// Times slower than the cost model: an expert on the device takes 2 ms, waking a thread little.
 const SLOW: f64 = 16.0;
 

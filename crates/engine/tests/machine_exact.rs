@@ -10,7 +10,7 @@ use motley_engine::{
     Engine, EngineOptions, Generation, GpuDevice, Loading, MachineReport, PrefetchChoice, Runtime,
     Sampling, Seam, SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
-use motley_model::ModelSpec;
+use motley_model::{KvType, ModelSpec};
 use motley_plan::budget::{Budget, SessionShape};
 use motley_sched::Named;
 use motley_sched::Rules;
@@ -25,6 +25,7 @@ use std::path::Path;
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
     chunk_tokens: 64,
+    kv: motley_model::KvType::F16,
     precise_attention: false,
     scores: false,
 };
@@ -60,7 +61,13 @@ const DEFAULT: Way = Way {
 fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<MachineReport>) {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let (spec, _) = ModelSpec::open(path).expect("a model");
-    let shape = SessionShape { context_tokens: 256, chunk_tokens: 64, output_tokens: 1 };
+    let shape = SessionShape {
+        context_tokens: 256,
+        kv: KvType::F16,
+        chunk_tokens: 64,
+        output_tokens: 1,
+        states: 1,
+    };
     let budget = Budget::of(&spec, shape);
     let all = spec.expert_layers().count() as u32 * spec.experts;
     let device = |part: f64| {

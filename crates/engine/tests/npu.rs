@@ -12,8 +12,8 @@ use motley_engine::blocks::npu::{NpuChoice, NpuFigures, NpuOptions, NpuOverflow,
 use motley_engine::{
     Engine, EngineOptions, GpuDevice, Loading, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets,
 };
-use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
+use motley_model::{KvType, ModelSpec};
 use motley_plan::ExpertKernels;
 use motley_plan::budget::{Budget, SessionShape};
 use motley_testkit::fixtures::{has_onnx_runtime, synthetic_of, trained};
@@ -147,7 +147,13 @@ fn pruning_drops_what_it_counts_and_padding_pads() {
 fn engine_beyond_memory(model: &Path, from_disk: bool, beside_device: bool) -> Engine {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let (spec, _) = ModelSpec::open(model).expect("a model");
-    let shape = SessionShape { context_tokens: 512, chunk_tokens: 256, output_tokens: 256 };
+    let shape = SessionShape {
+        context_tokens: 512,
+        kv: KvType::F16,
+        chunk_tokens: 256,
+        output_tokens: 256,
+        states: 1,
+    };
     let budget = Budget::of(&spec, shape);
     let quarter = spec.expert_layers().count() as u32 * spec.experts / 4;
     let bytes = budget.slot_bytes * u64::from(quarter) * 6 / 5;

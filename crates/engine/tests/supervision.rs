@@ -11,7 +11,7 @@ use motley_engine::{
     ThreadSet, ThreadSets,
 };
 use motley_sched::Phase;
-use motley_sched::batch::Sharing;
+use motley_sched::batch::{Sharing, StateId};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -67,6 +67,16 @@ impl Compute for Monotone {
     }
 
     fn copy_prefix(&mut self, _: i32, _: i32, _: i32) {}
+
+    fn save(&mut self, _: i32, _: StateId) -> bool {
+        true
+    }
+
+    fn restore(&mut self, _: i32, _: StateId) -> bool {
+        true
+    }
+
+    fn discard(&mut self, _: StateId) {}
 
     fn clear(&mut self) {
         *self.trouble.lock().unwrap() = Trouble::Nothing;
@@ -140,6 +150,7 @@ fn ask(prompt: Vec<i32>, max_tokens: usize) -> Ask {
         candidates: None,
         ignore_end: true,
         control_tokens: false,
+        biases: Arc::default(),
     }
 }
 

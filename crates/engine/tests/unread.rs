@@ -52,6 +52,7 @@ fn experts_that_nobody_read_fail_the_decode_and_say_so() {
         batch_tokens: 64,
         sequences: 1,
         unified: false,
+        kv: motley_model::KvType::F16,
         precise_attention: false,
     };
     let model = Arc::new(load(&path));

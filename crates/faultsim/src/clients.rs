@@ -6,6 +6,7 @@ use crate::plan::{ClientPlan, Plan};
 use motley_engine::Sampling;
 use motley_engine::batching::{Ask, Door, Event as Said};
 use motley_sched::admission::{Admission, AdmissionLimits, TicketId};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
@@ -74,6 +75,7 @@ impl Client {
             candidates: self.plan.candidates,
             ignore_end: self.plan.ignore_end,
             control_tokens: false,
+            biases: Arc::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::events::Events;
 use crate::hash::{fingerprint, mix};
 use crate::oracle::{Truth, letter};
 use crate::plan::{FaultRates, Plan, VOCAB};
-use motley_engine::batching::{BatchToken, Compute, ComputeError, ComputeFigures};
+use motley_engine::batching::{BatchToken, Compute, ComputeError, ComputeFigures, StateId};
 use motley_sched::Phase;
 use motley_sched::batch::Sharing;
 use std::borrow::Cow;
@@ -38,6 +38,12 @@ pub struct FakeModel {
     blocks: Box<dyn ExpertBlocks>,
     truth: Truth,
     sequences: Vec<Vec<Rc<KvCell>>>,
+    /// Where memory cannot be cut: the state of each sequence after its last token, which is not
+    /// the one its cells tell of after a copy or a cut.
+    recurrent: Option<Vec<u64>>,
+    saved: HashMap<StateId, u64>,
+    /// States that could not be saved.
+    unsaved: BTreeSet<StateId>,
     /// Cells of all sequences, or of each where they have their own.
     cells: u32,
     shared: bool,
@@ -57,13 +63,17 @@ impl FakeModel {
         events: Rc<RefCell<Events>>,
         blocks: Box<dyn ExpertBlocks>,
     ) -> Self {
-        let shared = matches!(sharing, Sharing::Prefixes | Sharing::Cells);
+        let shared = !matches!(sharing, Sharing::Parts | Sharing::Nothing);
+        let uncut = matches!(sharing, Sharing::States { .. });
         let parts = if shared { 1 } else { u32::from(plan.options.sequences) };
         Self {
             events,
             blocks,
             truth,
             sequences: (0..plan.options.sequences).map(|_| Vec::new()).collect(),
+            recurrent: uncut.then(|| vec![0; usize::from(plan.options.sequences)]),
+            saved: HashMap::new(),
+            unsaved: BTreeSet::new(),
             cells: plan.options.context_tokens / parts,
             shared,
             alive: Rc::default(),
@@ -95,6 +105,8 @@ impl FakeModel {
             }
             let before = sequence.last().map_or(0, |cell| cell.state);
             let state = Truth::after(before, row.token);
+            let recurrent = self.recurrent.as_mut().map(|all| &mut all[row.sequence as usize]);
+            let apart = recurrent.is_some_and(|held| std::mem::replace(held, state) != before);
             self.alive.set(self.alive.get() + 1);
             sequence.push(Rc::new(KvCell { state, alive: Rc::clone(&self.alive) }));
             states.push(state);
@@ -102,6 +114,9 @@ impl FakeModel {
             if used > self.cells {
                 let cells = self.cells;
                 self.broken(|| format!("{row:?} is one more than the {cells} cells there are"));
+            }
+            if apart {
+                self.broken(|| format!("the state before {row:?} is of other tokens"));
             }
         }
         states
@@ -216,6 +231,11 @@ impl Compute for FakeModel {
             return false;
         }
         self.sequences[sequence as usize].truncate(position as usize);
+        if position == 0
+            && let Some(all) = &mut self.recurrent
+        {
+            all[sequence as usize] = 0;
+        }
         true
     }
 
@@ -224,6 +244,9 @@ impl Compute for FakeModel {
         let Some(prefix) = there.map(<[_]>::to_vec) else {
             return self.broken(|| format!("{tokens} tokens of {from} copied that are not there"));
         };
+        if let Some(all) = &mut self.recurrent {
+            all[to as usize] = all[from as usize];
+        }
         let target = &mut self.sequences[to as usize];
         let fits = self.shared && target.is_empty();
         target.extend(prefix);
@@ -232,8 +255,43 @@ impl Compute for FakeModel {
         }
     }
 
+    fn save(&mut self, sequence: i32, state: StateId) -> bool {
+        let held = self.recurrent.as_ref().map(|all| all[sequence as usize]);
+        let unsaved = held.is_none_or(|held| self.saved.insert(state, held).is_some());
+        if unsaved {
+            self.broken(|| format!("{state:?} is saved where it cannot be, or twice"));
+        }
+        let fails = self.rng.u16(..1000) < self.rates.cut;
+        if fails {
+            self.saved.remove(&state);
+            self.unsaved.insert(state);
+        }
+        !fails
+    }
+
+    fn restore(&mut self, sequence: i32, state: StateId) -> bool {
+        if self.rng.u16(..1000) < self.rates.cut || self.unsaved.contains(&state) {
+            self.events.borrow_mut().counts.refused_cuts += 1;
+            return false;
+        }
+        match (self.saved.get(&state), &mut self.recurrent) {
+            (Some(&saved), Some(all)) => all[sequence as usize] = saved,
+            _ => self.broken(|| format!("{state:?} is restored and is not there")),
+        }
+        true
+    }
+
+    fn discard(&mut self, state: StateId) {
+        if self.saved.remove(&state).is_none() && !self.unsaved.contains(&state) {
+            self.broken(|| format!("{state:?} is discarded and is not there"));
+        }
+    }
+
     fn clear(&mut self) {
         self.lost = false;
+        self.saved.clear();
+        self.unsaved.clear();
+        self.recurrent.iter_mut().for_each(|all| all.fill(0));
         self.sequences.iter_mut().for_each(Vec::clear);
     }
 

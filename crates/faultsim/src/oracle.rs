@@ -94,7 +94,7 @@ impl Truth {
         match stop.as_ref().and_then(|stop| text.find(stop.as_str())) {
             Some(at) => Expected {
                 text: text[..at].to_owned(),
-                reason: Reason::Stop,
+                reason: Reason::StopString(0),
                 tokens: at + STOP_TOKENS,
                 stop,
             },

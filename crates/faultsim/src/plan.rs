@@ -4,6 +4,7 @@ use crate::hash::mix;
 use crate::machine_plan::MachinePlan;
 use motley_engine::BatchOptions;
 use motley_engine::batching::ClientId;
+use motley_model::KvType;
 use motley_sched::admission::AdmissionLimits;
 use motley_store::Alignment;
 use std::time::Duration;
@@ -92,7 +93,7 @@ impl Plan {
         let ExpertsPlan { layers, used, slots_most, guesses_per_mille, .. } = experts;
         let shape = (layers, experts.experts, used);
         let machine = MachinePlan::draw(&mut rng, shape, slots_most, guesses_per_mille);
-        let keeps_every_position = rng.u8(..8) > 0;
+        let keeps_every_position = rng.u8(..8) > 2;
         let admission = AdmissionLimits {
             waiting: options.waiting,
             body_bytes: rng.u64(100 << 10..3 << 20),
@@ -114,6 +115,8 @@ impl Plan {
 fn options(rng: &mut fastrand::Rng) -> BatchOptions {
     BatchOptions {
         context_tokens: rng.u32(48..400),
+        longest_tokens: u32::MAX,
+        kv: KvType::F16,
         sequences: rng.u16(1..7),
         step_tokens: rng.u32(8..96),
         prefill_beside_decode: rng.u32(1..48),
@@ -121,6 +124,7 @@ fn options(rng: &mut fastrand::Rng) -> BatchOptions {
         waiting: rng.usize(1..12),
         own_caches: rng.bool(),
         share_prefixes: rng.u8(..4) != 0,
+        saved_states: rng.u16(..6),
         exact: rng.u8(..5) == 0,
     }
 }

@@ -35,7 +35,7 @@ pub use llama::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, LaidOutSource,
     LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions,
     NoBackends, Parsing, PoolChoice, Pools, ReadCounts, Sampler, SamplerStage, StartError, Stays,
-    Thrown, TokenizeError, VirtualFile, Weights, versions,
+    Thrown, TokenBias, TokenizeError, VirtualFile, Weights, versions,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};
 pub use seam::{

@@ -108,6 +108,9 @@ pub struct Attention {
     /// Numbers (not bytes) cached per token, over all layers. An upper bound where layers share
     /// caches or slide a window.
     pub kv_elements_per_token: u64,
+    /// Numbers of one sequence's recurrent state, over all layers; 0 where no layer has one, or
+    /// its kind is not known.
+    pub state_elements: u64,
 }
 
 /// The shape of a model, without its experts.
@@ -164,6 +167,7 @@ impl Attention {
             kv_layers: 0,
             sliding_window: keys.count("attention.sliding_window")?.filter(|window| *window > 0),
             kv_elements_per_token: 0,
+            state_elements: 0,
         };
         let cached_width = key_width + if mla { 0 } else { value_width };
         for layer in 0..layers {
@@ -177,10 +181,24 @@ impl Attention {
                 let elements = kv_heads.saturating_mul(cached_width);
                 attention.kv_elements_per_token =
                     attention.kv_elements_per_token.saturating_add(elements);
+            } else {
+                attention.state_elements =
+                    attention.state_elements.saturating_add(layer_state(keys)?);
             }
         }
         Ok(attention)
     }
+}
+
+/// Numbers one recurrent layer keeps of a sequence: the state itself, and the inputs that its
+/// convolution looks back at (llama.cpp's `n_embd_s` and `n_embd_r` for Mamba 2 and gated delta nets).
+fn layer_state(keys: &Keys<'_>) -> Result<u64, SpecError> {
+    let number = |name: &str| Ok::<u64, SpecError>(keys.count(name)?.unwrap_or(0));
+    let (inner, state) = (number("ssm.inner_size")?, number("ssm.state_size")?);
+    let groups = number("ssm.group_count")?;
+    let looked_back = number("ssm.conv_kernel")?.saturating_sub(1);
+    let convolved = inner.saturating_add(groups.saturating_mul(state).saturating_mul(2));
+    Ok(inner.saturating_mul(state).saturating_add(looked_back.saturating_mul(convolved)))
 }
 
 /// Whether a layer keeps a recurrent state in place of keys and values (qwen3next and its kin).

@@ -10,6 +10,7 @@
 //! * `opened`: a file, opened once and watched; `files`: the files of a model, split ones too.
 //! * `role`: what each tensor is for, by its name.
 //! * `hparams`: the shape, from metadata.
+//! * `kv_type`: what keys and values are kept in.
 //! * `router`: how experts are chosen (W1).
 //! * `experts`: where each expert lies.
 //! * `sampling`: how its makers want tokens chosen.
@@ -27,6 +28,7 @@ mod error;
 mod experts;
 mod files;
 mod hparams;
+mod kv_type;
 mod opened;
 mod role;
 mod router;
@@ -41,11 +43,12 @@ pub use error::{ModelError, SpecError};
 pub use experts::{ExpertTensor, FileRange, LayerExperts};
 pub use files::{MAX_SHARDS, ModelFiles, OpenError};
 pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
+pub use kv_type::KvType;
 pub use opened::OpenedFile;
 pub use role::{Matrix, Role, TensorPart};
 pub use router::{Gating, Groups, Router};
 pub use sampling::SamplingHints;
-pub use sizes::{KV_ELEMENT_BYTES, Quantisation, Sizes, TypeShare};
+pub use sizes::{Quantisation, Sizes, TypeShare};
 pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};
 pub use values::{MAX_TOKEN_BYTES, MAX_WIDTH, ValueError, check_values};

@@ -1,7 +1,6 @@
 //! How a model's makers say tokens are to be chosen (`general.sampling.*`). Chooses none.
 
 use crate::gguf::Metadata;
-use serde::Serialize;
 
 /// Largest temperature that is taken from a file.
 const TEMPERATURE_MAX: f64 = 5.0;
@@ -12,20 +11,14 @@ const WINDOW_MAX: u64 = 65_536;
 
 /// What the file says; `None` where it says nothing, or something that is no such value. Samplers
 /// that Motley does not offer (`mirostat`, `xtc_…`, `sequence`) are not read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplingHints {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_p: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat_penalty: Option<f32>,
     /// Recent tokens the penalty looks at.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat_window: Option<u32>,
 }
 
@@ -48,11 +41,6 @@ impl SamplingHints {
             repeat_penalty: number("penalty_repeat", PENALTY_MAX).filter(|&found| found > 0.0),
             repeat_window: count("penalty_last_n", WINDOW_MAX),
         }
-    }
-
-    /// Whether the file says nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
     }
 }
 
@@ -100,6 +88,6 @@ mod tests {
             ("penalty_repeat", 0.0_f32.into()),
             ("penalty_last_n", u64::MAX.into()),
         ]);
-        assert!(nonsense.is_empty(), "{nonsense:?}");
+        assert_eq!(nonsense, SamplingHints::default());
     }
 }

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::gguf::GgmlType;
+use crate::kv_type::KvType;
 use crate::role::Role;
 use crate::spec::{ModelSpec, SpecTensor};
 
-/// Bytes of one cached number: the KV cache is f16 unless asked otherwise.
-pub const KV_ELEMENT_BYTES: u64 = 2;
 /// Bytes and weights of a model by purpose.
 ///
 /// Sums cannot overflow: tensors are disjoint ranges of real files.
@@ -36,6 +35,8 @@ pub struct Sizes {
     pub token_active_bytes: u64,
     /// Keys and values of one token at f16.
     pub kv_bytes_per_token: u64,
+    /// Recurrent state of one sequence at f32.
+    pub state_bytes: u64,
     /// Weights in all, without predictors.
     pub parameters: u64,
     /// Weights one token uses.
@@ -60,7 +61,8 @@ impl Sizes {
         }
         sizes.token_active_bytes += sizes.token_routed_bytes + sizes.shared_bytes;
         let elements = spec.shape.attention.kv_elements_per_token;
-        sizes.kv_bytes_per_token = elements.saturating_mul(KV_ELEMENT_BYTES);
+        sizes.kv_bytes_per_token = KvType::F16.bytes(elements);
+        sizes.state_bytes = spec.shape.attention.state_elements.saturating_mul(4);
         sizes
     }
 

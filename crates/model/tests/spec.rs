@@ -169,6 +169,16 @@ fn recurrent_layers_cache_no_keys() {
 }
 
 #[test]
+fn recurrent_layers_keep_a_state_and_what_their_convolution_looks_back_at() {
+    let synth = Synth::new("qwen3next").key("full_attention_interval", 3u32);
+    let synth = synth.key("ssm.inner_size", 64u32).key("ssm.state_size", 16u32);
+    let synth = synth.key("ssm.group_count", 2u32).key("ssm.conv_kernel", 4u32);
+    let spec = spec(&synth).unwrap();
+    assert_eq!(spec.shape.attention.state_elements, 2 * (64 * 16 + 3 * (64 + 2 * 2 * 16)));
+    assert_eq!(Sizes::of(&spec).state_bytes, spec.shape.attention.state_elements * 4);
+}
+
+#[test]
 fn a_dense_model_is_a_model() {
     let spec = spec(&Synth::new("llama")).unwrap();
     assert!(!spec.is_moe());

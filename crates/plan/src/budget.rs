@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use motley_model::KvType;
 use serde::{Deserialize, Serialize};
 
 use crate::headroom;
@@ -10,15 +11,32 @@ use crate::headroom;
 /// Least slots that work: one being computed and one being read.
 pub const MIN_SLOTS: u32 = 2;
 
+/// One chat has use for so many: where it is continued, edited, asked again, begun anew.
+const SAVED_STATES_MIN: u16 = 8;
+/// Those of a large model are 60 MB each.
+const SAVED_STATES_MAX: u16 = 32;
+
 /// What a session needs beside the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionShape {
     /// Length of the KV cache.
     pub context_tokens: u32,
+    /// What it is kept in.
+    #[serde(default)]
+    pub kv: KvType,
     /// Largest prefill chunk.
     pub chunk_tokens: u32,
     /// Tokens of a pass whose logits are wanted: one per answer, all when text is scored.
     pub output_tokens: u32,
+    /// States of recurrent layers: one per sequence, and those that are saved. Costs nothing where
+    /// a model has none.
+    pub states: u32,
+}
+
+/// How many states are saved for later prompts beside so many streams
+/// (`motley_sched::batch::Sharing::States`).
+pub fn saved_states(streams: u16) -> u16 {
+    streams.clamp(SAVED_STATES_MIN, SAVED_STATES_MAX)
 }
 
 /// What a budget is divided into.
@@ -29,7 +47,7 @@ pub struct Budget {
     pub dense_bytes: u64,
     /// Of them the token embedding, which llama.cpp keeps in RAM wherever the others are.
     pub input_bytes: u64,
-    /// Keys and values of the whole context.
+    /// Keys and values of the whole context, and recurrent states.
     pub kv_bytes: u64,
     /// Activations and logits of one chunk.
     pub compute_bytes: u64,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{Matrix, ModelSpec, Role, Sizes, TensorPart};
+use motley_model::{KvType, Matrix, ModelSpec, Role, Sizes, TensorPart};
 
 use crate::budget::{Budget, SessionShape};
 use crate::demand::Demand;
@@ -12,6 +12,9 @@ use crate::headroom::PROCESS_BYTES;
 
 /// Rows of the widest activations kept per token of a chunk, in hidden widths.
 const ACTIVATION_ROWS: u64 = 24;
+/// llama.cpp's mask of attention: one number for each token of a chunk and each cell, as f32, and
+/// as f16 for its fast kernels.
+const MASK_BYTES: u64 = 6;
 /// Unit in which slots are laid out.
 const PAGE_BYTES: u64 = 4096;
 
@@ -26,7 +29,14 @@ pub struct ModelNeeds {
     pub dense_bytes: u64,
     /// Of them the token embedding.
     pub input_bytes: u64,
-    pub kv_bytes_per_token: u64,
+    /// Numbers of keys and values of one token.
+    pub kv_elements_per_token: u64,
+    /// Tokens it was trained for in one sequence; 0 where nobody says.
+    pub trained_tokens: u32,
+    /// Whether its heads divide into blocks of 8-bit keys and values.
+    pub kv_in_blocks: bool,
+    /// Recurrent state of one sequence.
+    pub state_bytes: u64,
     /// Logits of one token.
     pub logits_bytes: u64,
     /// One expert's slots, rounding included.
@@ -48,7 +58,10 @@ impl ModelNeeds {
             total_bytes: sizes.total_bytes,
             dense_bytes: sizes.dense_bytes + sizes.shared_bytes + router_bytes(spec),
             input_bytes: input_bytes(spec),
-            kv_bytes_per_token: sizes.kv_bytes_per_token,
+            kv_elements_per_token: spec.shape.attention.kv_elements_per_token,
+            trained_tokens: u32::try_from(spec.shape.context_tokens).unwrap_or(u32::MAX),
+            kv_in_blocks: KvType::Q8_0.fits(&spec.shape.attention),
+            state_bytes: sizes.state_bytes,
             logits_bytes: spec.shape.vocabulary.unwrap_or(0).saturating_mul(4),
             slot_bytes: slot_bytes(spec),
             expert_bytes: sizes.expert_bytes_max,
@@ -63,15 +76,31 @@ impl ModelNeeds {
         let row_bytes = self.demand.hidden.saturating_mul(4 * ACTIVATION_ROWS);
         let outputs = u64::from(shape.output_tokens.min(shape.chunk_tokens));
         let outputs = self.logits_bytes.saturating_mul(outputs);
+        let cells = u64::from(shape.context_tokens);
+        let kv = self.kv_bytes_per_token(shape.kv).saturating_mul(cells);
+        let mask = mask_bytes(&shape).saturating_mul(cells);
         Budget {
             dense_bytes: self.dense_bytes,
             input_bytes: self.input_bytes,
-            kv_bytes: self.kv_bytes_per_token.saturating_mul(u64::from(shape.context_tokens)),
-            compute_bytes: chunk.saturating_mul(row_bytes).saturating_add(outputs),
+            kv_bytes: kv.saturating_add(self.state_bytes.saturating_mul(u64::from(shape.states))),
+            compute_bytes: chunk
+                .saturating_mul(row_bytes)
+                .saturating_add(outputs)
+                .saturating_add(mask),
             process_bytes: PROCESS_BYTES,
             slot_bytes: self.slot_bytes,
             experts: self.experts,
         }
+    }
+
+    /// Keys and values of one token.
+    pub fn kv_bytes_per_token(&self, kv: KvType) -> u64 {
+        kv.bytes(self.kv_elements_per_token)
+    }
+
+    /// What one cell more costs a session of this shape.
+    pub fn cell_bytes(&self, shape: &SessionShape) -> u64 {
+        self.kv_bytes_per_token(shape.kv).saturating_add(mask_bytes(shape))
     }
 
     /// Whether it has routed experts.
@@ -118,7 +147,10 @@ impl ModelNeeds {
             dense_bytes,
             // As large as the output matrix.
             input_bytes: shape.head.0 as u64,
-            kv_bytes_per_token: shape.kv_bytes_per_token,
+            kv_elements_per_token: shape.kv_bytes_per_token / 2,
+            trained_tokens: 0,
+            kv_in_blocks: true,
+            state_bytes: 0,
             logits_bytes: (4.0 * shape.head.1 / shape.hidden.max(1) as f64) as u64,
             slot_bytes: shape.expert_bytes,
             expert_bytes: shape.expert_bytes,
@@ -150,6 +182,11 @@ impl Budget {
     pub fn of(spec: &ModelSpec, shape: SessionShape) -> Self {
         ModelNeeds::of(spec).budget(shape)
     }
+}
+
+/// One cell's part of the mask.
+fn mask_bytes(shape: &SessionShape) -> u64 {
+    MASK_BYTES.saturating_mul(u64::from(shape.chunk_tokens))
 }
 
 /// The token embedding.

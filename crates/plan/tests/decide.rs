@@ -212,7 +212,7 @@ fn what_is_asked_is_obeyed_in_every_regime() {
         prefetch: Some(rules.prefetch.into()),
         threads: Some(3),
         chunk_tokens: Some(77),
-        context_tokens: 1000,
+        context_tokens: Some(1000),
         outputs: Outputs::Streams(5),
         ..Asked::default()
     };
@@ -379,7 +379,7 @@ fn same(read: &Decision, written: &Decision) {
 fn foreign_and_changed_text_is_refused() {
     let text = World::new(CPU_ONLY, QWEN3).within(5.0).unwrap().to_json().unwrap();
     let cases = [
-        (text.replace("\"motley_plan\": 5", "\"motley_plan\": 1"), "plan version 1"),
+        (text.replace("\"motley_plan\": 6", "\"motley_plan\": 1"), "plan version 1"),
         (text.replace("\"chunk_tokens\": 512", "\"chunk_tokens\": 0"), "field `chunk_tokens`"),
         (text.replace("\"room_bytes\": 5", "\"room_bytes\": 1"), "field `room_bytes`"),
         (text.replace("\"blend\"", "\"arc\""), "not a plan: unknown cache policy `arc`"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 const LIMITS: BatchLimits = BatchLimits {
     sequences: 8,
     cells: 4096,
+    longest_tokens: u32::MAX,
     step_tokens: 512,
     prefill_beside_decode: 64,
     step_time: None,
@@ -16,7 +17,7 @@ const LIMITS: BatchLimits = BatchLimits {
 /// The question `number` of `client`, unlike any other.
 fn question(client: u128, number: i32) -> Prompt {
     let tokens = (100 * number..100 * number + 9).collect();
-    Prompt { client: ClientId(client), tokens, chunk_tokens: 512 }
+    Prompt { client: ClientId(client), tokens, chunk_tokens: 512, boundaries: vec![] }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! the beginning of its request's tokens, whatever was copied, cut short or sent back.
 
 use motley_sched::batch::{
-    BatchLimits, Change, ClientId, Planner, Prompt, Refused, RequestId, Sharing, Step, StepPart,
+    BatchLimits, Change, ClientId, Planner, Prompt, Refused, RequestId, Sharing, StateId, Step,
+    StepPart,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -39,13 +40,14 @@ fn asked(longest: usize) -> impl Strategy<Value = Asked> {
 fn limits() -> impl Strategy<Value = BatchLimits> {
     let sharing = prop_oneof![
         3 => Just(Sharing::Prefixes), 1 => Just(Sharing::Cells), 1 => Just(Sharing::Nothing),
-        3 => Just(Sharing::Parts)
+        3 => Just(Sharing::Parts), 3 => (1_u16..5).prop_map(|most| Sharing::States { most })
     ];
     let step_time = proptest::option::of((0_u64..60).prop_map(Duration::from_millis));
     (1_u16..6, 100_u32..200, 1_u32..40, 1_u32..16, step_time, sharing).prop_map(
         |(sequences, cells, step_tokens, prefill_beside_decode, step_time, sharing)| BatchLimits {
             sequences,
             cells,
+            longest_tokens: if cells % 3 == 0 { cells / 2 } else { u32::MAX },
             step_tokens,
             prefill_beside_decode,
             step_time,
@@ -60,14 +62,21 @@ fn limits() -> impl Strategy<Value = BatchLimits> {
 struct Cache {
     sequences: HashMap<u16, Vec<(i32, u64)>>,
     next_cell: u64,
+    /// Of a memory that cannot be cut: the tokens each sequence's state has seen.
+    states: HashMap<u16, Vec<i32>>,
+    saved: HashMap<StateId, Vec<i32>>,
 }
 
 impl Cache {
-    fn apply(&mut self, step: &Step, planner: &Planner) {
+    /// `uncut`: states matter, because they cannot be cut.
+    fn apply(&mut self, step: &Step, planner: &Planner, uncut: bool) {
         for change in &step.changes {
             match *change {
-                Change::Drop { sequence } => drop(self.sequences.remove(&sequence)),
+                Change::Drop { sequence } => {
+                    drop((self.sequences.remove(&sequence), self.states.remove(&sequence)));
+                }
                 Change::Copy { from, to, tokens } => {
+                    self.states.insert(to, self.states[&from].clone());
                     let prefix = self.sequences[&from][..tokens as usize].to_vec();
                     assert!(self.sequences.insert(to, prefix).is_none_or(|old| old.is_empty()));
                 }
@@ -75,6 +84,19 @@ impl Cache {
                     let held = self.sequences.get_mut(&sequence).expect("it holds a prefix");
                     assert!(held.len() >= tokens as usize);
                     held.truncate(tokens as usize);
+                    self.states.entry(sequence).or_default().truncate(tokens as usize);
+                }
+                Change::Save { sequence, state } => {
+                    assert_eq!(self.states[&sequence].len(), self.sequences[&sequence].len());
+                    assert!(self.saved.insert(state, self.states[&sequence].clone()).is_none());
+                }
+                Change::Restore { sequence, state } => {
+                    let seen = self.saved[&state].clone();
+                    assert!(self.sequences[&sequence].len() >= seen.len());
+                    self.states.insert(sequence, seen);
+                }
+                Change::Discard { state } => {
+                    assert!(self.saved.remove(&state).is_some(), "{state:?} is there");
                 }
             }
         }
@@ -88,6 +110,11 @@ impl Cache {
             }
             let known: Vec<i32> = held.iter().map(|&(token, _)| token).collect();
             assert_eq!(known, tokens[..known.len()], "the cache holds the request's tokens");
+            let seen = self.states.entry(part.sequence).or_default();
+            seen.extend(&tokens[part.first as usize..][..part.tokens as usize]);
+            if uncut {
+                assert_eq!(*seen, known, "the state has seen the sequence's tokens");
+            }
         }
     }
 
@@ -139,7 +166,12 @@ impl World {
         self.check(&step);
         let tokens: u32 = step.parts.iter().map(|part| part.tokens).sum();
         self.planner.on_computed(self.token_time * tokens);
-        self.cache.apply(&step, &self.planner);
+        let states = match self.limits.sharing {
+            Sharing::States { most } => Some(usize::from(most)),
+            _ => None,
+        };
+        self.cache.apply(&step, &self.planner, states.is_some());
+        assert!(self.cache.saved.len() <= states.unwrap_or(0), "states over budget");
         assert!(self.cache.cells() <= self.limits.cells as usize, "cells over budget");
         assert_eq!(self.cache.cells(), self.planner.figures().cells_used as usize);
         if self.limits.sharing == Sharing::Parts {
@@ -167,6 +199,7 @@ impl World {
                     client: ClientId(asked.client),
                     tokens: asked.prompt.clone(),
                     chunk_tokens: 7,
+                    boundaries: vec![20, 30, 100],
                 };
                 match self.planner.submit(request, prompt) {
                     Ok(()) => drop(self.answers.insert(request, 0)),
@@ -216,7 +249,7 @@ proptest! {
         world.run();
         world.planner.forget_prefixes();
         let step = world.planner.plan();
-        world.cache.apply(&step, &world.planner);
+        world.cache.apply(&step, &world.planner, false);
         prop_assert_eq!(world.cache.cells(), 0);
         prop_assert_eq!(world.planner.figures().active, 0);
     }
@@ -225,6 +258,7 @@ proptest! {
 const ROOMY: BatchLimits = BatchLimits {
     sequences: 8,
     cells: 4096,
+    longest_tokens: u32::MAX,
     step_tokens: 512,
     prefill_beside_decode: 64,
     step_time: None,
@@ -233,7 +267,7 @@ const ROOMY: BatchLimits = BatchLimits {
 };
 
 fn prompt(tokens: std::ops::Range<i32>) -> Prompt {
-    Prompt { client: ClientId(0), tokens: tokens.collect(), chunk_tokens: 512 }
+    Prompt { client: ClientId(0), tokens: tokens.collect(), chunk_tokens: 512, boundaries: vec![] }
 }
 
 #[test]
@@ -242,7 +276,7 @@ fn a_shared_system_prompt_is_computed_once() {
     for request in 0..4 {
         let mut tokens: Vec<i32> = (0..300).collect();
         tokens.push(1000 + request);
-        let prompt = Prompt { client: ClientId(0), tokens, chunk_tokens: 512 };
+        let prompt = Prompt { client: ClientId(0), tokens, chunk_tokens: 512, boundaries: vec![] };
         planner.submit(RequestId(request as u64), prompt).unwrap();
     }
     let computed = |step: &Step| step.parts.iter().map(|part| part.tokens).sum::<u32>();
@@ -364,18 +398,15 @@ fn beyond_the_queue_is_refused() {
 
 #[test]
 fn streams_that_share_nothing_run_in_their_own_chunks() {
-    let limits = BatchLimits { sharing: Sharing::Nothing, ..ROOMY };
-    let mut planner = Planner::new(limits);
+    let mut planner = Planner::new(BatchLimits { sharing: Sharing::Nothing, ..ROOMY });
     assert_eq!(planner.longest(), 512);
     planner.submit(RequestId(0), Prompt { chunk_tokens: 256, ..prompt(0..300) }).unwrap();
     planner.submit(RequestId(1), Prompt { chunk_tokens: 256, ..prompt(0..300) }).unwrap();
     let chunks: Vec<_> = (0..4)
         .map(|_| planner.plan().parts.iter().map(|p| (p.request.0, p.tokens)).collect::<Vec<_>>())
         .collect();
-    assert_eq!(chunks[0], [(0, 256)]);
-    assert_eq!(chunks[1], [(0, 44)]);
-    assert_eq!(chunks[2], [(1, 256)]);
-    assert_eq!(chunks[3], [(1, 44)]);
+    assert_eq!(chunks[..2], [[(0, 256)], [(0, 44)]]);
+    assert_eq!(chunks[2..], [[(1, 256)], [(1, 44)]]);
 }
 
 #[test]

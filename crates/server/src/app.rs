@@ -3,6 +3,7 @@
 use crate::error::ApiError;
 use crate::expert_counts::ExpertCounts;
 use crate::gate::Gate;
+use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::options::ServeOptions;
 use motley_engine::batching::Health;
@@ -18,6 +19,8 @@ pub(crate) struct App {
     pub(crate) gate: Arc<Gate>,
     pub(crate) metrics: Metrics,
     pub(crate) expert_counts: Arc<ExpertCounts>,
+    /// Responses that others may continue.
+    pub(crate) kept: Arc<Kept>,
     /// How the model writes thoughts and calls.
     pub(crate) format: OutputFormat,
     /// Whether the model's template has a place for tools.

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::clock::unix_s;
 use crate::expert_counts::ExpertCounts;
 use crate::gate::Gate;
+use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::options::{ServeLimits, ServeOptions};
 use crate::request::size::prompt_bytes_max;
@@ -31,6 +32,7 @@ pub(crate) fn begin(
         batching,
         options,
         expert_counts,
+        kept: Arc::new(Kept::default()),
         format,
         shows_tools: template.contains("tools"),
         started_unix_s: unix_s(),

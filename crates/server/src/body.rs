@@ -57,6 +57,10 @@ pub(crate) fn parse<T: DeserializeOwned>(
         let message = format!("the body has {values} values; at most {most} are read");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_values", message));
     }
+    // Left to itself, a type with named fields is read from a list as well.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ApiError::invalid("body", "the body must be a JSON object"));
+    }
     serde_json::from_slice(bytes).map_err(|error| ApiError::invalid("body", error.to_string()))
 }
 
@@ -141,6 +145,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[test]
     fn values_are_counted_and_text_is_not() {
@@ -151,9 +156,17 @@ mod tests {
 
     #[test]
     fn more_values_than_a_request_can_have_are_not_read() {
-        let many = format!("[{}0]", "0,".repeat(VALUES_MAX));
-        let refused = parse::<Vec<u8>>(many.as_bytes(), 0).unwrap_err();
+        let many = format!("{{\"a\": [{}0]}}", "0,".repeat(VALUES_MAX));
+        let refused = parse::<Value>(many.as_bytes(), 0).unwrap_err();
         assert!(refused.body().error.message.contains("values"));
-        assert!(parse::<Vec<u8>>(many.as_bytes(), 10).is_ok());
+        assert!(parse::<Value>(many.as_bytes(), 10).is_ok());
+    }
+
+    #[test]
+    fn a_body_is_an_object() {
+        assert!(parse::<Value>(b" \n{}", 0).is_ok());
+        for wrong in [&b"[]"[..], b"null", b"", b"7", b"{"] {
+            assert!(parse::<Value>(wrong, 0).is_err());
+        }
     }
 }

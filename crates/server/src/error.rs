@@ -43,24 +43,29 @@ pub(crate) struct Refusals;
 
 impl IntoResponses for Refusals {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        let all = [
-            ("400", "A field is wrong"),
-            ("401", "The key is wrong"),
-            ("403", "The host name is not allowed"),
-            ("404", "The model is unknown"),
-            ("408", "The body took too long"),
-            ("413", "The body is too large"),
-            ("415", "The body is not JSON"),
-            ("429", "The queue is full"),
-            ("503", "The server is shutting down, holds too much already, or has failed"),
-        ];
-        let body = Content::new(Some(Ref::from_schema_name(ErrorBody::name())));
-        let response = |description: &str| {
-            let response = ResponseBuilder::new().description(description);
-            response.content("application/json", body.clone()).build().into()
-        };
-        all.map(|(status, description)| (status.to_owned(), response(description))).into()
+        refusals::<ErrorBody>()
     }
+}
+
+/// The error statuses of a request that is read and prepared, told in bodies of type `B`.
+pub(crate) fn refusals<B: ToSchema>() -> BTreeMap<String, RefOr<openapi::Response>> {
+    let all = [
+        ("400", "A field is wrong"),
+        ("401", "The key is wrong"),
+        ("403", "The host name is not allowed"),
+        ("404", "The model is unknown (`--strict-model`)"),
+        ("408", "The body took too long"),
+        ("413", "The body is too large"),
+        ("415", "The body is not JSON"),
+        ("429", "The queue is full"),
+        ("503", "The server is shutting down, holds too much already, or has failed"),
+    ];
+    let body = Content::new(Some(Ref::from_schema_name(B::name())));
+    let response = |description: &str| {
+        let response = ResponseBuilder::new().description(description);
+        response.content("application/json", body.clone()).build().into()
+    };
+    all.map(|(status, description)| (status.to_owned(), response(description))).into()
 }
 
 impl ApiError {
@@ -85,9 +90,13 @@ impl ApiError {
     }
 
     /// Of HTTP.
-    #[cfg(fuzzing)]
-    pub(crate) fn status(&self) -> u16 {
-        self.status.as_u16()
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// For people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// The JSON body.
@@ -137,6 +146,8 @@ impl IntoResponse for ApiError {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // For those who tell it in other words.
+        response.extensions_mut().insert(self);
         response
     }
 }

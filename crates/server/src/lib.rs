@@ -10,11 +10,12 @@
 //! * `routes`: the routes and the checks before them; `auth`: the key; `host`: the name a request
 //!   was sent to; [`origin`]: whose pages may call.
 //! * `gate`: who may be read and prepared; `body`: bounded JSON; `priority`: of who prepares.
-//! * [`error`]: the API's error bodies.
+//! * [`error`]: the API's error bodies; `dialect`: the same in the words of other APIs.
 //! * [`wire`]: the API's types.
 //! * `api`: one file per route.
 //! * `request`: from a request to work for the engine: `params`, `prompt`, `schema`.
-//! * `response`: from the engine's events to responses and streams.
+//! * `response`: from the engine's events to responses and streams; `kept`: responses that others
+//!   may continue.
 //! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
 //! * `metrics`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
@@ -32,10 +33,12 @@ mod auth;
 mod begin;
 mod body;
 mod clock;
+mod dialect;
 pub mod error;
 mod expert_counts;
 mod gate;
 mod host;
+mod kept;
 mod metrics;
 pub mod options;
 pub mod origin;

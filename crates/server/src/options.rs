@@ -13,6 +13,9 @@ pub struct ServeOptions {
     pub address: SocketAddr,
     /// Name of the model in requests.
     pub model_name: String,
+    /// Refuse requests that name another model. Otherwise the one that is served answers to any
+    /// name: most programs have one built in.
+    pub strict_model: bool,
     /// Clients must send it as a bearer token.
     pub api_key: Option<String>,
     /// The one origin whose pages may call the API; none by default.

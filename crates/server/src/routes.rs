@@ -1,6 +1,7 @@
 //! The routes, and the checks before them.
 
 use crate::app::App;
+use crate::dialect::Dialect;
 use crate::error::ApiError;
 use crate::options::ServeOptions;
 use crate::origin::CorsOrigin;
@@ -8,7 +9,7 @@ use crate::{api, auth, host, page};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -24,6 +25,18 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/models/{model}", get(api::models::one))
         .route("/v1/chat/completions", post(api::chat::chat))
         .route("/v1/completions", post(api::completions::complete))
+        .route("/v1/responses", post(api::responses::respond))
+        .route("/v1/responses/{id}", get(api::responses::get).delete(api::responses::delete))
+        .route("/v1/messages", post(api::messages::messages))
+        .route("/v1/messages/count_tokens", post(api::messages::count))
+        .route("/api/chat", post(api::ollama::chat))
+        .route("/api/generate", post(api::ollama::generate))
+        .route("/api/tags", get(api::ollama_models::tags))
+        .route("/api/ps", get(api::ollama_models::ps))
+        .route("/api/show", post(api::ollama_models::show))
+        .route("/api/version", get(api::ollama_models::version))
+        .route("/tokenize", post(api::tokens::tokenize))
+        .route("/detokenize", post(api::tokens::detokenize))
         .route("/v1/embeddings", post(api::refused::embeddings))
         .route("/metrics", get(api::health::metrics))
         .route("/motley/dashboard", get(api::dashboard::dashboard))
@@ -43,6 +56,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     routes
         .layer(middleware::from_fn(well_formed))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(translate))
         .layer(middleware::from_fn_with_state(app, count))
 }
 
@@ -57,6 +71,12 @@ async fn guard(State(app): State<Arc<App>>, request: Request<Body>, next: Next) 
         Ok(()) => next.run(request).await,
         Err(error) => error.into_response(),
     }
+}
+
+/// Errors are told as the API of the path tells them.
+async fn translate(request: Request<Body>, next: Next) -> Response {
+    let dialect = Dialect::of(request.uri().path());
+    dialect.translate(next.run(request).await)
 }
 
 /// A request that does not say plainly where it goes reaches no route.
@@ -96,8 +116,8 @@ fn cors(options: &ServeOptions) -> Option<CorsLayer> {
         CorsOrigin::Any => AllowOrigin::any(),
         CorsOrigin::Exact(origin) => AllowOrigin::exact(origin.clone()),
     };
-    let headers = [header::AUTHORIZATION, header::CONTENT_TYPE];
-    let methods = [axum::http::Method::GET, axum::http::Method::POST];
+    let headers = [header::AUTHORIZATION, header::CONTENT_TYPE, auth::X_API_KEY];
+    let methods = [Method::GET, Method::POST, Method::DELETE];
     Some(CorsLayer::new().allow_origin(origin).allow_headers(headers).allow_methods(methods))
 }
 

@@ -7,7 +7,11 @@ use crate::begin::begin;
 use crate::body::{check_length, parse};
 use crate::error::{ApiError, ErrorBody};
 use crate::options::ServeOptions;
-use crate::request::{PreparedRequest, prepare_chat, prepare_completion};
+use crate::request::{
+    PreparedRequest, prepare_chat, prepare_completion, prepare_messages, prepare_ollama_chat,
+    prepare_ollama_generate, prepare_response,
+};
+use crate::wire::{ChatRequest, CompletionRequest, MessagesRequest, ResponsesRequest};
 use motley_engine::batching::Ask;
 use motley_engine::{BatchOptions, Engine, SessionError};
 use serde::de::DeserializeOwned;
@@ -25,6 +29,26 @@ pub enum Route {
     Chat,
     /// `/v1/completions`.
     Completions,
+    /// `/v1/messages`.
+    Messages,
+    /// `/v1/responses`.
+    Responses,
+    /// `/api/chat`.
+    OllamaChat,
+    /// `/api/generate`.
+    OllamaGenerate,
+}
+
+impl Route {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Chat,
+        Self::Completions,
+        Self::Messages,
+        Self::Responses,
+        Self::OllamaChat,
+        Self::OllamaGenerate,
+    ];
 }
 
 /// What the client would be told instead.
@@ -50,24 +74,35 @@ impl Trial {
         self.app.batching.longest()
     }
 
-    /// What the engine would be asked, one for each choice.
+    /// What the engine would be asked, one for each choice; none where nothing is to be said.
     pub fn asks(&self, route: Route, body: &[u8]) -> Result<Vec<Ask>, Refusal> {
         let prepared = match route {
-            Route::Chat => self.prepared(body, prepare_chat),
-            Route::Completions => self.prepared(body, prepare_completion),
+            Route::Chat => self
+                .prepared(body, |app, request: ChatRequest| prepare_chat(app, &request).map(Some)),
+            Route::Completions => self.prepared(body, |app, request: CompletionRequest| {
+                prepare_completion(app, &request).map(Some)
+            }),
+            Route::Messages => self.prepared(body, |app, request: MessagesRequest| {
+                prepare_messages(app, request).map(Some)
+            }),
+            Route::Responses => self.prepared(body, |app, request: ResponsesRequest| {
+                prepare_response(app, request).map(|asked| Some(asked.prepared))
+            }),
+            Route::OllamaChat => self.prepared(body, prepare_ollama_chat),
+            Route::OllamaGenerate => self.prepared(body, prepare_ollama_generate),
         };
         match prepared {
-            Ok(prepared) => Ok(prepared.asks),
-            Err(error) => Err(Refusal { status: error.status(), body: error.body() }),
+            Ok(prepared) => Ok(prepared.map(|prepared| prepared.asks).unwrap_or_default()),
+            Err(error) => Err(Refusal { status: error.status().as_u16(), body: error.body() }),
         }
     }
 
     fn prepared<R: DeserializeOwned>(
         &self,
         body: &[u8],
-        prepare: fn(&App, &R) -> Result<PreparedRequest, ApiError>,
-    ) -> Result<PreparedRequest, ApiError> {
+        prepare: fn(&App, R) -> Result<Option<PreparedRequest>, ApiError>,
+    ) -> Result<Option<PreparedRequest>, ApiError> {
         check_length(body.len(), &self.app.options.limits)?;
-        prepare(&self.app, &parse(body, self.app.prompt_values())?)
+        prepare(&self.app, parse(body, self.app.prompt_values())?)
     }
 }

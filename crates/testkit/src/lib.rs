@@ -12,6 +12,7 @@
 //! - [`explore`]: a scenario of threads under every order of them.
 //! - [`hostile`]: requests that try to do a server harm.
 //! - [`hub`]: a server that speaks the model hub's protocol, also badly.
+//! - `terminal`: a program on a terminal of its own (Unix only).
 //! - [`venv`]: Python with packages from PyPI.
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,8 @@ pub mod machine_tree;
 pub mod output;
 pub mod smollm2;
 pub mod synth;
+#[cfg(unix)]
+pub mod terminal;
 pub mod upcycle;
 pub mod venv;
 

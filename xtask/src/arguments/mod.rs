@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use xtask::capped::{Comparison, Soak, Sweep, Way};
 use xtask::dist::Dist;
 use xtask::dist::trial::Trial;
+use xtask::dist::trial::recording::Recording;
 use xtask::docs::Docs;
 
 /// Automation of the motley repository.
@@ -86,6 +87,8 @@ pub(crate) enum Command {
     Dist(Dist),
     /// Install and run every package in clean roots, and compare its speed with a native build's.
     DistTest(Trial),
+    /// Record the first minutes in a clean root: install the package, pull a model, chat.
+    DistRecord(Recording),
     /// Fetch SmolLM2-135M-Instruct into the cache and print its path.
     Smollm2 {
         /// Fetch it even if it is there.

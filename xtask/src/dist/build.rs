@@ -88,6 +88,10 @@ pub fn build(facts: &Facts, features: &str) -> Result<Built> {
     command.args(["--target", TARGET, "--features", features]);
     command.arg("--message-format=json-render-diagnostics");
     set_compilers(&mut command, facts, &sysroot);
+    let release = facts.target_folder.join(TARGET).join("release");
+    for folder in [release.clone(), release.join("deps"), release.join("examples")] {
+        remove_dead_links(&folder)?;
+    }
     if features.contains("vulkan") {
         command.env("VULKAN_SDK", vulkan::make(&facts.target_folder, &sysroot)?);
     }
@@ -95,7 +99,7 @@ pub fn build(facts: &Facts, features: &str) -> Result<Built> {
     ensure!(messages.status.success(), "the build failed");
     let messages = String::from_utf8(messages.stdout)?;
     let llama_out = llama_out(&messages).context("cargo did not say where llama.cpp was built")?;
-    let binary = facts.target_folder.join(TARGET).join("release").join(BINARY);
+    let binary = release.join(BINARY);
     let listed = fs::read(&binary)?.windows(SECTION.len()).any(|bytes| bytes == SECTION);
     ensure!(listed, "the binary does not carry the list of its crates");
     Ok(Built { binary, llama_out, features: features.to_owned() })
@@ -131,6 +135,21 @@ fn set_compilers(command: &mut Command, facts: &Facts, sysroot: &Path) {
         .env("RUSTFLAGS", rust_flags);
 }
 
+/// Links into the output of a build before. `llama-cpp-sys-2` makes them anew, takes one that leads
+/// nowhere for missing, and fails because it is there.
+fn remove_dead_links(folder: &Path) -> Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_symlink() && !path.exists() {
+            fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
 /// The output folder of llama.cpp's build script, from cargo's messages, one per line.
 fn llama_out(messages: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|line| {
@@ -155,6 +174,18 @@ mod tests {
         );
         assert_eq!(llama_out(messages), Some("y".into()));
         assert_eq!(llama_out(""), None);
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_removed_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("libllama.so.0"), "").unwrap();
+        std::os::unix::fs::symlink("libllama.so.0", path("libllama.so")).unwrap();
+        std::os::unix::fs::symlink("libggml.so.0", path("libggml.so")).unwrap();
+        remove_dead_links(folder.path()).unwrap();
+        assert!(path("libllama.so").exists() && !path("libggml.so").is_symlink());
+        remove_dead_links(&path("missing")).unwrap();
     }
 
     #[test]

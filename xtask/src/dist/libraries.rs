@@ -1,9 +1,9 @@
 //! Which libraries belong beside the program: ggml's backends, and of llama.cpp's libraries those
 //! that are asked for by name. Everything else must be of the system, and on every one.
 
-use super::build::Built;
+use super::build::{Built, Facts};
 use super::tools::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,14 @@ const OF_A_DRIVER: [(&str, &str); 1] = [("libggml-vulkan.so", "libvulkan.so.1")]
 /// Where in the output of llama.cpp's build its libraries lie.
 const FOLDERS: [&str; 4] = ["lib", "lib64", "build/bin", "build/common"];
 
-/// Name in the package, and where that file is.
-pub(super) fn collect(built: &Built) -> Result<BTreeMap<String, PathBuf>> {
+/// Where ggml names its CPU levels, in the folder of llama.cpp's crate.
+const LEVELS: &str = "llama.cpp/ggml/src/CMakeLists.txt";
+/// How a level is named there.
+const LEVEL: &str = "ggml_add_cpu_backend_variant(";
+
+/// Name in the package, and where that file is. Fails when the kernels of an x86 level, or those of
+/// a feature that was asked for, are missing.
+pub(super) fn collect(facts: &Facts, built: &Built) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     let mut open = Vec::new();
     for entry in fs::read_dir(built.llama_out.join("backends")).context("no backends were built")? {
@@ -51,7 +57,20 @@ pub(super) fn collect(built: &Built) -> Result<BTreeMap<String, PathBuf>> {
             found.insert(name, path);
         }
     }
+    let levels = fs::read_to_string(facts.llama_folder.join(LEVELS))?;
+    let levels = x86_levels(&levels).into_iter().map(|level| format!("libggml-cpu-{level}.so"));
+    let vulkan = built.features.contains("vulkan").then(|| OF_A_DRIVER[0].0.to_owned());
+    let missing: Vec<String> =
+        levels.chain(vulkan).filter(|name| !found.contains_key(name)).collect();
+    ensure!(missing.is_empty(), "not built: {}", missing.join(", "));
     Ok(found)
+}
+
+/// Names of the x86 levels: those before the first one of ARM.
+fn x86_levels(list: &str) -> Vec<&str> {
+    let names = list.lines().filter_map(|line| line.trim().strip_prefix(LEVEL));
+    let names = names.filter_map(|rest| rest.split([' ', ')']).next());
+    names.take_while(|name| !name.starts_with("arm")).collect()
 }
 
 fn is_elsewhere(library: &str, needed: &str) -> bool {
@@ -82,6 +101,15 @@ mod tests {
         let headers = "Dynamic Section:\n  NEEDED               libm.so.6\n  \
                        NEEDED   libllama.so.0\n  SONAME  libx.so\n";
         assert_eq!(read_needed(headers), ["libm.so.6", "libllama.so.0"]);
+    }
+
+    #[test]
+    fn every_level_of_the_pinned_ggml_is_known() {
+        let facts = Facts::read().unwrap();
+        let list = fs::read_to_string(facts.llama_folder.join(LEVELS)).unwrap();
+        let levels = x86_levels(&list);
+        assert!(levels.contains(&"x64") && levels.contains(&"sapphirerapids"), "{levels:?}");
+        assert_eq!(levels.len(), 14, "{levels:?}");
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn stage(facts: &Facts, built: &Built, bill: &Path) -> Result<PathBuf> {
         Ok(path)
     };
     let libraries = folder(LIBRARIES)?;
-    for (name, path) in libraries::collect(built)? {
+    for (name, path) in libraries::collect(facts, built)? {
         copy_stripped(&path, &libraries.join(name))?;
     }
     let program = folder("bin")?.join(BINARY);

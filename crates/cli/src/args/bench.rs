@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// `motley bench`.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     /// Pairs of runs, bare engine and Motley
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -13,7 +13,7 @@ A setting for --compare is one of these, or several with commas between:
   devices=NAMES  threads=N  chunk=N
   npu=spill|prune|pad|off  npu-headroom=X (builds with feature npu)")]
 pub(crate) struct Eval {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) what: What,

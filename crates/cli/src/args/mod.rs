@@ -124,7 +124,7 @@ pub(crate) enum Command {
 /// `motley inspect`.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     /// KV cache length the memory figures are for, in tokens
     #[arg(long, default_value_t = 4096)]

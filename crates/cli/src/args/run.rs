@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// `motley run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     /// What to ask; without it or -f, chat on a terminal, or ask what comes from a pipe
     #[arg(short, long, value_name = "TEXT")]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// `motley serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     /// Address to listen on; 0.0.0.0 lets other machines in
     #[arg(long, default_value = "127.0.0.1")]
@@ -22,6 +22,9 @@ pub(crate) struct Serve {
     /// The model's name in requests (default: the file's)
     #[arg(long, value_name = "NAME")]
     pub(crate) alias: Option<String>,
+    /// Refuse requests for a model of another name (default: the model answers to any)
+    #[arg(long)]
+    pub(crate) strict_model: bool,
     /// Answers computed at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) streams: u16,
@@ -58,7 +61,7 @@ impl Serve {
     pub(crate) fn loading(&self) -> LoadArgs {
         let mut load = self.load.clone();
         if let Some(each) = self.stream_context {
-            load.wishes.context = each.saturating_mul(u32::from(self.streams));
+            load.wishes.context = Some(each.saturating_mul(u32::from(self.streams)));
         }
         load
     }

@@ -51,7 +51,7 @@ pub(crate) struct WasteArgs {
 /// `motley trace record`.
 #[derive(Debug, Args)]
 pub(crate) struct Record {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     /// Text to continue
     #[arg(short, long, required_unless_present = "file", conflicts_with = "file")]

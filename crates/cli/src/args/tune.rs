@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `motley tune`.
 #[derive(Debug, Args)]
 pub(crate) struct Tune {
-    /// GGUF file (any part of a split one)
+    /// GGUF file (any part of a split one), or a name as `motley pull` takes
     pub(crate) model: PathBuf,
     /// What matters most
     #[arg(long, value_enum, default_value_t = TuneGoal::Energy)]

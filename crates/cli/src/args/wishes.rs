@@ -4,7 +4,8 @@
 use super::size::parse_size;
 use clap::{Args, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
-use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
+use motley_model::KvType;
+use motley_plan::decide::asked::{DEFAULT_CONTEXT_TOKENS, DEFAULT_PROMPT_TOKENS};
 use motley_plan::{Asked, DevicesAsked, Loading, NamedDevice, Outputs};
 use motley_sched::ByMemory;
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ pub(crate) struct LoadArgs {
     pub(crate) wishes: Wishes,
     /// Execute a plan (`motley plan MODEL --json > FILE`) in place of the flags above
     #[arg(long, value_name = "FILE", help_heading = "Loading", conflicts_with_all = [
-        "threads", "memory", "devices", "loading", "policy", "prefetch", "exact", "context", "chunk",
+        "threads", "memory", "devices", "loading", "policy", "prefetch", "exact", "context", "kv",
+        "chunk",
     ])]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
@@ -63,10 +65,14 @@ pub(crate) struct Wishes {
     /// whatever the placement
     #[arg(long)]
     pub(crate) exact: bool,
-    /// KV cache length in tokens
-    #[arg(long, value_name = "TOKENS", default_value_t = DEFAULT_CONTEXT_TOKENS,
-          value_parser = clap::value_parser!(u32).range(16..))]
-    pub(crate) context: u32,
+    /// KV cache length in tokens (default: as long as nothing else gets slower for it, at least
+    /// 4096)
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(16..))]
+    pub(crate) context: Option<u32>,
+    /// What keys and values are kept in: f16, or q8_0 for nearly twice the context in the same
+    /// memory
+    #[arg(long, value_enum, default_value_t = KvArg::F16)]
+    pub(crate) kv: KvArg,
     /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with)
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) chunk: Option<u32>,
@@ -82,10 +88,16 @@ impl Wishes {
             ("--policy", self.policy.is_some()),
             ("--prefetch", self.prefetch.is_some()),
             ("--exact", self.exact),
-            ("--context", self.context != DEFAULT_CONTEXT_TOKENS),
+            ("--context", self.context.is_some()),
+            ("--kv", self.kv != KvArg::F16),
             ("--chunk", self.chunk.is_some()),
         ];
         given.into_iter().find(|(_, is)| *is).map(|(flag, _)| flag)
+    }
+
+    /// Makes the context what was given, else the default, and in any case room for `tokens`.
+    pub(crate) fn at_least(&mut self, tokens: u32) {
+        self.context = Some(self.context.unwrap_or(DEFAULT_CONTEXT_TOKENS).max(tokens));
     }
 
     /// As `decide` takes them, for a session with these outputs.
@@ -96,12 +108,13 @@ impl Wishes {
             devices: self.devices.clone(),
             threads: self.threads,
             context_tokens: self.context,
+            kv: self.kv.into(),
             chunk_tokens: self.chunk,
             outputs,
             policy: self.policy,
             prefetch: self.prefetch,
             exact: self.exact,
-            prompt_tokens: self.context.min(Asked::default().prompt_tokens),
+            prompt_tokens: self.context.unwrap_or(u32::MAX).min(DEFAULT_PROMPT_TOKENS),
             ..Asked::default()
         }
     }
@@ -121,6 +134,25 @@ impl From<LoadingArg> for Loading {
         match loading {
             LoadingArg::Mapped => Self::Mapped,
             LoadingArg::OnDemand => Self::OnDemand,
+        }
+    }
+}
+
+/// Values of `--kv`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KvArg {
+    /// 16 bits
+    F16,
+    /// 8 bits and a scale for every 32
+    #[value(name = "q8_0")]
+    Q8,
+}
+
+impl From<KvArg> for KvType {
+    fn from(kv: KvArg) -> Self {
+        match kv {
+            KvArg::F16 => Self::F16,
+            KvArg::Q8 => Self::Q8_0,
         }
     }
 }

@@ -121,15 +121,16 @@ pub(crate) fn child(job: &Job) -> Result<Outcome> {
 fn job(global: &Global, bench: &Bench) -> Result<Job> {
     let context = (bench.prefill + bench.decode + 1).next_multiple_of(256) as u32;
     let mut load = bench.load.clone();
-    load.wishes.context = context.max(load.wishes.context);
+    load.wishes.at_least(context);
     let runtime = Runtime::start(Seam::Registered)?;
     let known = Known::to_run(&runtime, global, &bench.model, load.trust)?;
-    let decision = decision(&known, &load, Outputs::Streams(1))?;
+    let decision = decision(&known, &load, Outputs::One)?;
     let fits = decision.session.context_tokens;
     ensure!(context <= fits, "the plan has a context of {fits}; these runs need {context}");
     Ok(Job {
         model: bench.model.clone(),
         context: fits,
+        kv: decision.session.kv,
         chunk: decision.session.chunk_tokens,
         decision: Some(decision),
         prefill: bench.prefill,

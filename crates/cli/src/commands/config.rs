@@ -1,15 +1,14 @@
 //! `motley config`: what is set besides the command line, and where; a file with every key.
 
 use crate::args::{Config, Global, Motley};
-use crate::config::{self, Settings, variable_of};
+use crate::config::{self, Settings, all_flags, is_settable, variable_of};
+use crate::files::write_whole;
 use crate::page::{facts, width_of};
 use crate::terminal::{note, print};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::{Arg, Command, CommandFactory};
-use motley_trace::whole_file::WholeFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write;
 
 /// Keys whose values are nobody else's business.
 const SECRET: [&str; 1] = ["api-key"];
@@ -41,7 +40,7 @@ impl Report {
     fn gather() -> Result<Self> {
         let settings = Settings::read()?;
         let mut variables = BTreeMap::new();
-        for flag in flags(&Motley::command()) {
+        for flag in all_flags(&Motley::command()) {
             if let Ok(value) = std::env::var(variable_of(&flag)) {
                 let secret = SECRET.contains(&flag.as_str());
                 let value = if secret { "(set)".to_owned() } else { value };
@@ -86,14 +85,8 @@ fn hide_secrets(table: &mut toml::Table) {
 
 fn init() -> Result<()> {
     let path = config::path()?;
-    let shown = || format!("cannot write {}", path.display());
     ensure!(!path.exists(), "{} is there already; --init overwrites nothing", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(shown)?;
-    }
-    let mut file = WholeFile::replace(&path).with_context(shown)?;
-    file.write_all(template().as_bytes()).with_context(shown)?;
-    file.finish().with_context(shown)?;
+    write_whole(&path, &template())?;
     note(&format!("every key is in {}, commented out", path.display()));
     Ok(())
 }
@@ -112,7 +105,7 @@ fn template() -> String {
 }
 
 fn section(command: &Command, path: &str, text: &mut String) {
-    let args: Vec<&Arg> = command.get_arguments().filter(|arg| is_key(arg)).collect();
+    let args: Vec<&Arg> = command.get_arguments().filter(|arg| is_settable(arg)).collect();
     if !args.is_empty() {
         *text += &format!("\n# [{path}]\n");
     }
@@ -125,16 +118,6 @@ fn section(command: &Command, path: &str, text: &mut String) {
     for inner in command.get_subcommands() {
         section(inner, &format!("{path}.{}", inner.get_name()), text);
     }
-}
-
-fn flags(command: &Command) -> Vec<String> {
-    let own = command.get_arguments().filter(|arg| is_key(arg));
-    let own = own.filter_map(|arg| arg.get_long().map(str::to_owned));
-    own.chain(command.get_subcommands().flat_map(flags)).collect()
-}
-
-fn is_key(arg: &Arg) -> bool {
-    arg.get_long().is_some_and(|long| !["help", "version"].contains(&long))
 }
 
 #[cfg(test)]

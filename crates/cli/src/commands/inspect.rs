@@ -9,7 +9,9 @@ use crate::page::{Fact, facts, file_name, printable, table, width_of};
 use anyhow::Context;
 use comfy_table::{CellAlignment, presets};
 use motley_engine::SessionOptions;
-use motley_model::{Gating, ModelFiles, ModelSpec, Router, Summary, TypeShare, format_bytes};
+use motley_model::{
+    Gating, KvType, ModelFiles, ModelSpec, Router, Summary, TypeShare, format_bytes,
+};
 use motley_plan::budget::{Budget, SessionShape};
 use serde::Serialize;
 
@@ -66,8 +68,16 @@ impl Memory {
         let trained = u32::try_from(spec.shape.context_tokens).unwrap_or(u32::MAX);
         let context_tokens = context_tokens.min(trained);
         let chunk_tokens = SessionOptions::default().chunk_tokens;
-        let budget =
-            Budget::of(spec, SessionShape { context_tokens, chunk_tokens, output_tokens: 1 });
+        let budget = Budget::of(
+            spec,
+            SessionShape {
+                context_tokens,
+                kv: KvType::F16,
+                chunk_tokens,
+                output_tokens: 1,
+                states: 1,
+            },
+        );
         Self {
             context_tokens,
             smallest_bytes: budget.smallest_bytes(),

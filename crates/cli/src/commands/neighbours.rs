@@ -21,7 +21,7 @@ const PROMPT: &str = "The river rises in the hills to the north and runs past th
 /// Runs the command.
 pub(crate) fn run(global: &Global, bench: &Bench, neighbours: u32) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
-    let loaded = load(runtime, global, &bench.model, &bench.load, Outputs::Streams(1))?;
+    let loaded = load(runtime, global, &bench.model, &bench.load, Outputs::One)?;
     let mut rows = vec![measure(&loaded, bench, Way { name: "alone", yields: true, one: false })?];
     let busy = Neighbours::start(neighbours)?;
     let beside = [

@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
     let decision = known.decide(&Asked {
         goal: args.goal.into(),
         prompt_tokens: args.prompt,
-        ..args.wishes.asked(Outputs::Streams(1))
+        ..args.wishes.asked(Outputs::One)
     })?;
     let text = match global.json {
         true => decision.to_json()?,
@@ -158,14 +158,13 @@ fn name(work: Work) -> &'static str {
 
 fn settings(plan: &Decision) -> Vec<Fact> {
     let session = plan.session;
-    let chunk = format!(
-        "{} tokens ({}), context {}",
-        session.chunk_tokens, plan.why.chunk, session.context_tokens
-    );
+    let chunk = format!("{} tokens ({})", session.chunk_tokens, plan.why.chunk);
+    let context = format!("{} tokens ({})", session.context_tokens, plan.why.context);
     let mut all = vec![
         ("Loading", plan.why.loading.clone()),
         ("Rules", plan.why.rules.clone()),
         ("Chunk", chunk),
+        ("Context", context),
         ("Threads", plan.why.threads.clone()),
         ("Exact", plan.why.exact.clone()),
     ];

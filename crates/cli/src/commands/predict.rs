@@ -66,7 +66,7 @@ impl Case {
             memory_bytes: budget,
             loading: budget.is_none().then_some(Loading::Mapped),
             threads: args.threads,
-            context_tokens: (args.prefill + args.decode + 1).next_multiple_of(256) as u32,
+            context_tokens: Some((args.prefill + args.decode + 1).next_multiple_of(256) as u32),
             chunk_tokens: Some(CHUNKS[0]),
             prompt_tokens: args.prefill as u32,
             devices: DevicesAsked::Cpu,

@@ -15,7 +15,7 @@ pub(crate) fn run(global: &Global, pull: &Pull, columns: Option<u16>) -> Result<
     let name = ModelName::parse(&pull.name)?;
     let hub = Hub::of_environment()?;
     let found = Found::new(&hub, &name, &pull.sha256, pull.wishes.memory)?;
-    let announcement = Announcement::of(&found, &pull.wishes.asked(Outputs::Streams(1)))?;
+    let announcement = Announcement::of(&found, &pull.wishes.asked(Outputs::One))?;
     if !global.json {
         print_page(&announcement.page(width_of(columns)))?;
         std::io::stdout().flush()?;

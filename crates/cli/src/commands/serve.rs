@@ -8,6 +8,7 @@ use crate::npu;
 use crate::sandbox::Sandbox;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{BatchOptions, EnergyWatch, Engine, Runtime, Seam};
+use motley_plan::budget::saved_states;
 use motley_plan::{Decision, Outputs};
 use motley_server::{ServeLimits, ServeOptions, Server, bodies_bytes};
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     // Before minutes are spent on loading.
     let api_key = api_key::read(&serve.safety)?;
     let runtime = Runtime::start(Seam::Registered)?;
-    let outputs = Outputs::Streams(serve.streams.into());
+    let outputs = Outputs::Streams(serve.streams);
     let mut known = Known::to_run(&runtime, global, &serve.model, serve.load.trust)?;
     known.measure_once(&runtime, global)?;
     let (decision, share) = npu::decide(&known, &serve.loading(), outputs, &serve.npu)?;
@@ -82,6 +83,8 @@ fn tell_the_system() {
 fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
     BatchOptions {
         context_tokens: decision.session.context_tokens,
+        longest_tokens: decision.longest_tokens.unwrap_or(u32::MAX),
+        kv: decision.session.kv,
         sequences: serve.streams,
         step_tokens: decision.session.chunk_tokens,
         prefill_beside_decode: serve.prefill_beside,
@@ -89,6 +92,7 @@ fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
         waiting: serve.queue as usize,
         own_caches: serve.stream_context.is_some(),
         share_prefixes: !serve.safety.no_share_prefix,
+        saved_states: saved_states(serve.streams),
         exact: decision.exact,
     }
 }
@@ -106,6 +110,7 @@ fn serve_options(
     ServeOptions {
         address: SocketAddr::new(serve.host, serve.port),
         model_name: serve.alias.clone().or(file_stem).unwrap_or_else(|| "model".into()),
+        strict_model: serve.strict_model,
         api_key,
         cors_origin: safety.cors.clone(),
         log_text: safety.log_text,

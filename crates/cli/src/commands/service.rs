@@ -2,12 +2,11 @@
 //! refuse is refused before anything is written.
 
 use crate::args::{Command as Typed, Global, Install, Motley, Service};
+use crate::files::write_whole;
 use crate::terminal::{note, print, print_page};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use etcetera::BaseStrategy;
-use motley_trace::whole_file::WholeFile;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -28,13 +27,7 @@ fn put_in(global: &Global, install: &Install) -> Result<()> {
         return print_page(unit.trim_end());
     }
     let path = path()?;
-    let shown = || format!("cannot write {}", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(shown)?;
-    }
-    let mut file = WholeFile::replace(&path).with_context(shown)?;
-    file.write_all(unit.as_bytes()).with_context(shown)?;
-    file.finish().with_context(shown)?;
+    write_whole(&path, &unit)?;
     note(&format!("wrote {}", path.display()));
     let started = systemctl(&["daemon-reload"]) && systemctl(&["enable", "--now", UNIT]);
     if global.json {

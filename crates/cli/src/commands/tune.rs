@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Tune, columns: Option<u16>) -> Result<
     let runtime = Runtime::start(Seam::Registered)?;
     ensure!(args.wishes.threads.is_none(), "--threads: tune finds the number of threads itself");
     let known = Known::to_run(&runtime, global, &args.model, args.trust)?;
-    let decision = known.decide(&args.wishes.asked(Outputs::Streams(1)))?;
+    let decision = known.decide(&args.wishes.asked(Outputs::One))?;
     let engine = execute(runtime, global, known, &decision, false)?;
     let mut session = engine.session(&SessionOptions::of(&decision))?;
     session.prefill(&engine.tokenize(PROMPT)?)?;

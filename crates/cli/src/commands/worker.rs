@@ -10,6 +10,7 @@ use motley_engine::{
     EnergyWatch, Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime,
     Seam, Session, SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
 };
+use motley_model::KvType;
 use motley_plan::{Decision, ExpertKernels};
 use motley_trace::RunRecord;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,8 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) faults: (u16, u16),
     pub(crate) context: u32,
+    #[serde(default)]
+    pub(crate) kv: KvType,
     pub(crate) chunk: u32,
     /// Prompt: these tokens; when empty, `prefill` made-up ones.
     #[serde(default)]
@@ -144,6 +147,7 @@ fn work(job: &Job) -> Result<Outcome> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let options = SessionOptions {
         context_tokens: job.context,
+        kv: job.kv,
         chunk_tokens: job.chunk,
         precise_attention: job.precise_attention,
         scores: job.score,

@@ -35,15 +35,8 @@ pub(crate) fn variable_of(flag: &str) -> String {
 /// `command` with a variable for every flag, and the defaults of `settings`.
 pub(crate) fn with_settings(command: Command, settings: &Settings) -> Result<Command> {
     let name = || format!("{}: see `motley config --init`", settings.path.display());
-    let mut known = BTreeSet::new();
-    all_flags(&command, &mut known);
-    let (tables, general): (Table, Table) =
-        settings.table.clone().into_iter().partition(|(_, value)| value.is_table());
-    for key in general.keys() {
-        if !known.contains(&flag_of(key)) {
-            return Err(unknown(key, &known)).with_context(name);
-        }
-    }
+    let (tables, general) = split(settings.table.clone());
+    check_keys(&general, &command).with_context(name)?;
     extended(command, &general, &tables).with_context(name)
 }
 
@@ -52,7 +45,6 @@ pub(super) fn origins(command: &Command, matches: &ArgMatches) -> Vec<Origin> {
     let mut found = Vec::new();
     for arg in command.get_arguments().filter(|arg| is_settable(arg)) {
         let flag = arg.get_long().unwrap_or_default();
-        // `mut_arg` gave a default only to flags the file sets; others have none, or their own.
         let from = match matches.value_source(arg.get_id().as_str()) {
             Some(ValueSource::EnvVariable) => variable_of(flag),
             Some(ValueSource::DefaultValue) if is_from_file(arg) => "config.toml".to_owned(),
@@ -74,14 +66,30 @@ fn is_from_file(arg: &Arg) -> bool {
     arg.is_hide_default_value_set()
 }
 
-fn is_settable(arg: &Arg) -> bool {
+/// Whether a flag can be set without typing it.
+pub(crate) fn is_settable(arg: &Arg) -> bool {
     arg.get_long().is_some_and(|long| !TYPED_ONLY.contains(&long))
 }
 
-fn all_flags(command: &Command, flags: &mut BTreeSet<String>) {
+/// Flags that can be set, of `command` and all commands below it.
+pub(crate) fn all_flags(command: &Command) -> BTreeSet<String> {
     let own = command.get_arguments().filter(|arg| is_settable(arg));
-    flags.extend(own.filter_map(|arg| arg.get_long().map(str::to_owned)));
-    command.get_subcommands().for_each(|inner| all_flags(inner, flags));
+    let own = own.filter_map(|arg| arg.get_long().map(str::to_owned));
+    own.chain(command.get_subcommands().flat_map(all_flags)).collect()
+}
+
+/// Tables, and what is none.
+fn split(table: Table) -> (Table, Table) {
+    table.into_iter().partition(|(_, value)| value.is_table())
+}
+
+/// Refuses keys that no flag of `command`, or below it, is called by.
+fn check_keys(keys: &Table, command: &Command) -> Result<()> {
+    let known = all_flags(command);
+    match keys.keys().find(|key| !known.contains(&flag_of(key))) {
+        Some(key) => Err(unknown(key, &known)),
+        None => Ok(()),
+    }
 }
 
 /// Keys may be written with `_` too.
@@ -129,15 +137,8 @@ fn extended(mut command: Command, own: &Table, tables: &Table) -> Result<Command
 /// Tables and values for `command`: those of its table before those for all.
 fn below(command: &Command, general: &Table, table: Option<&Value>) -> Result<(Table, Table)> {
     let table = table.and_then(Value::as_table).cloned().unwrap_or_default();
-    let (tables, special): (Table, Table) =
-        table.into_iter().partition(|(_, value)| value.is_table());
-    let mut known = BTreeSet::new();
-    all_flags(command, &mut known);
-    for key in special.keys() {
-        if !known.contains(&flag_of(key)) {
-            return Err(unknown(key, &known)).with_context(|| format!("[{}]", command.get_name()));
-        }
-    }
+    let (tables, special) = split(table);
+    check_keys(&special, command).with_context(|| format!("[{}]", command.get_name()))?;
     let mut own: Table = general.clone();
     own.retain(|key, _| !special.keys().any(|other| flag_of(other) == flag_of(key)));
     own.extend(special);

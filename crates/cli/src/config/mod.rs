@@ -8,7 +8,9 @@ mod file;
 mod flags;
 
 pub(crate) use file::{Settings, path};
-pub(crate) use flags::{Origin, variable_of, with_settings};
+pub(crate) use flags::{Origin, all_flags, is_settable, variable_of};
+
+use flags::with_settings;
 
 use crate::args::Motley;
 use anyhow::Result;

@@ -16,6 +16,7 @@ use motley_engine::blocks::npu::{
 };
 use motley_engine::eval::tasks::read_text;
 use motley_engine::{Engine, Runtime, Seam, SessionOptions};
+use motley_model::KvType;
 use motley_plan::Outputs;
 use motley_profile::Profile;
 use motley_reproduce::npumoe::ASSUMED;
@@ -77,7 +78,8 @@ pub(crate) fn ladder(global: &Global, args: &LadderArgs) -> Result<Option<Ladder
     prompt.truncate(args.prompt);
     let chunk = decision.session.chunk_tokens;
     let profile = profile_of(&engine, &read_text(calibrate)?, CALIBRATION_TOKENS, chunk)?;
-    let mut walk = Walk { engine, args, prompt, profile, chunk_tokens: chunk };
+    let kv = decision.session.kv;
+    let mut walk = Walk { engine, args, prompt, profile, chunk_tokens: chunk, kv };
     let report = LadderReport {
         model: model.display().to_string(),
         prompt_tokens: args.prompt,
@@ -114,6 +116,7 @@ struct Walk<'a> {
     prompt: Vec<i32>,
     profile: Profile,
     chunk_tokens: u32,
+    kv: KvType,
 }
 
 impl Walk<'_> {
@@ -171,6 +174,7 @@ impl Walk<'_> {
         let tokens = (self.prompt.len() as u32 + 1).next_multiple_of(256);
         let mut session = self.engine.session(&SessionOptions {
             context_tokens: tokens,
+            kv: self.kv,
             chunk_tokens: self.chunk_tokens,
             ..SessionOptions::default()
         })?;

@@ -39,8 +39,7 @@ pub(crate) fn bench(global: &Global, bench: &Prompts<'_>, args: &PairsArgs) -> R
     }
     let runtime = Runtime::start(Seam::Registered)?;
     let mut args_load = bench.load.clone();
-    args_load.wishes.context =
-        (bench.prefill as u32 + 1).next_multiple_of(256).max(args_load.wishes.context);
+    args_load.wishes.at_least((bench.prefill as u32 + 1).next_multiple_of(256));
     let Loaded { mut engine, decision } =
         load(runtime, global, bench.model, &args_load, Outputs::All)?;
     let prompt = prompt(&engine, args.text.as_deref(), bench.prefill)?;

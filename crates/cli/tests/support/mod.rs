@@ -43,8 +43,13 @@ pub(crate) const SMALLEST: Way = Way { spare_slots: Some(0), ..ON_DEMAND };
 pub(crate) const SMALL: Way = Way { spare_slots: Some(9), ..ON_DEMAND };
 
 /// Shape of the jobs' sessions.
-pub(crate) const SHAPE: motley_plan::budget::SessionShape =
-    motley_plan::budget::SessionShape { context_tokens: 1024, chunk_tokens: 512, output_tokens: 1 };
+pub(crate) const SHAPE: motley_plan::budget::SessionShape = motley_plan::budget::SessionShape {
+    context_tokens: 1024,
+    kv: motley_model::KvType::F16,
+    chunk_tokens: 512,
+    output_tokens: 1,
+    states: 1,
+};
 
 /// A worker's job with one thread: a second spinning thread makes tests that run
 /// side by side slow, not different.
@@ -58,6 +63,12 @@ pub(crate) fn job(model: &Path, way: Way) -> Value {
         "model": model, "bare": way.bare, "on_demand": way.on_demand, "repack": way.repack,
         "memory": memory, "threads": 1, "context": 1024, "chunk": 512, "prefill": 512, "decode": 64, "repeat": 1,
     })
+}
+
+/// `motley run` that continues `prompt` with the most likely tokens, and `rest` of its flags.
+pub(crate) fn continued<'a>(model: &'a str, prompt: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+    let run = ["run", model, "-p", prompt, "--raw", "--temperature", "0"];
+    [&run[..], rest].concat()
 }
 
 /// Runs `motley` with `args`. The user's own last run and calibrations stay out of it.

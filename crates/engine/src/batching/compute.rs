@@ -4,6 +4,7 @@
 use crate::blocks::figures::StreamFigures;
 use motley_ggml::{BatchToken, SeamCounts};
 use motley_sched::Phase;
+use motley_sched::batch::StateId;
 use std::borrow::Cow;
 
 /// A cache of sequences over a model. Positions of a sequence are `0..` without gaps.
@@ -21,7 +22,17 @@ pub trait Compute {
     /// The first `tokens` positions of `from` belong to the empty `to` as well.
     fn copy_prefix(&mut self, from: i32, to: i32, tokens: i32);
 
-    /// Empties every sequence.
+    /// Keeps what of `sequence`'s memory cannot be cut, as it is now, under the name `state`;
+    /// `false` when it cannot be had.
+    fn save(&mut self, sequence: i32, state: StateId) -> bool;
+
+    /// Gives `sequence` what was kept as `state`; `false` when that cannot be done.
+    fn restore(&mut self, sequence: i32, state: StateId) -> bool;
+
+    /// Forgets what was kept as `state`.
+    fn discard(&mut self, state: StateId);
+
+    /// Empties every sequence, and forgets every state.
     fn clear(&mut self);
 
     /// Tokens of the vocabulary.

@@ -10,8 +10,9 @@ use crate::{Engine, SessionError};
 use motley_ggml::{Batch, BatchToken, Context, ContextOptions, DecodeError, PoolChoice};
 use motley_plan::budget::SessionShape;
 use motley_sched::Phase;
-use motley_sched::batch::Sharing;
+use motley_sched::batch::{Sharing, StateId};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// llama.cpp's context with its batch.
@@ -21,6 +22,8 @@ pub(super) struct LlamaCompute {
     blocks: Arc<SharedFigures>,
     /// What the batch under way is, for its blocks.
     step: Arc<CurrentStep>,
+    /// Saved states of sequences.
+    states: BTreeMap<StateId, Vec<u8>>,
 }
 
 impl LlamaCompute {
@@ -32,21 +35,24 @@ impl LlamaCompute {
     ) -> Result<Self, SessionError> {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
+            kv: options.kv,
             batch_tokens: options.batch_tokens(),
             sequences: u32::from(options.sequences),
-            unified: matches!(sharing, Sharing::Prefixes | Sharing::Cells),
+            unified: !matches!(sharing, Sharing::Parts | Sharing::Nothing),
             precise_attention: false,
         };
         let counted = SessionShape {
             context_tokens: shape.context_tokens,
+            kv: shape.kv,
             chunk_tokens: shape.batch_tokens,
             output_tokens: shape.sequences,
+            states: shape.sequences + u32::from(options.saved_states),
         };
         let step = Arc::<CurrentStep>::default();
         let (drive, blocks) = engine.drive(counted, watcher, Arc::clone(&step))?;
         let context = engine.context(&shape, drive)?;
         let batch = Batch::with_capacity(options.batch_tokens() as usize);
-        Ok(Self { context, batch, blocks, step })
+        Ok(Self { context, batch, blocks, step, states: BTreeMap::new() })
     }
 
     /// Which experts are in memory; `None` when all are.
@@ -87,7 +93,22 @@ impl Compute for LlamaCompute {
         self.context.copy_prefix(from, to, tokens);
     }
 
+    fn save(&mut self, sequence: i32, state: StateId) -> bool {
+        let saved = self.context.save_state(sequence);
+        saved.map(|bytes| self.states.insert(state, bytes)).is_some()
+    }
+
+    fn restore(&mut self, sequence: i32, state: StateId) -> bool {
+        let saved = self.states.get(&state);
+        saved.is_some_and(|bytes| self.context.restore_state(sequence, bytes))
+    }
+
+    fn discard(&mut self, state: StateId) {
+        self.states.remove(&state);
+    }
+
     fn clear(&mut self) {
+        self.states.clear();
         self.context.clear();
     }
 

@@ -27,7 +27,7 @@ pub use compute::{Compute, ComputeError, ComputeFigures};
 pub use door::{Door, SubmitError, open};
 pub use health::{FAILING_FOR, Health};
 pub use motley_ggml::BatchToken;
-pub use motley_sched::batch::{ClientId, Refused};
+pub use motley_sched::batch::{ClientId, Refused, StateId};
 pub use shared::{BatchFigures, BatchOptions};
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 pub use supervise::{Supervised, Turn};

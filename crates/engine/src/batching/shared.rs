@@ -5,6 +5,7 @@ use super::stream::{Ask, Event};
 use crate::blocks::figures::StreamFigures;
 use crate::clock::Clock;
 use motley_ggml::SeamCounts;
+use motley_model::KvType;
 use motley_sched::Phase;
 use motley_sched::batch::{self, BatchLimits, Planner, Sharing};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -17,6 +18,11 @@ use tokio::sync::mpsc;
 pub struct BatchOptions {
     /// KV cache length in tokens, all sequences together.
     pub context_tokens: u32,
+    /// Most tokens of one sequence, however long the cache is: models answer nonsense beyond what
+    /// they were trained for.
+    pub longest_tokens: u32,
+    /// What it is kept in.
+    pub kv: KvType,
     /// Most requests answered at once.
     pub sequences: u16,
     /// Most tokens computed together.
@@ -35,6 +41,9 @@ pub struct BatchOptions {
     /// A prompt begins with what others have computed of it. Otherwise every request computes
     /// all of its prompt, and cannot learn what others said.
     pub share_prefixes: bool,
+    /// Most states saved at the ends of messages, for models whose memory cannot be cut; with 0
+    /// their prompts are always computed whole.
+    pub saved_states: u16,
     /// Each stream's tokens equal those of a session by itself.
     pub exact: bool,
 }
@@ -43,6 +52,8 @@ impl Default for BatchOptions {
     fn default() -> Self {
         Self {
             context_tokens: 8192,
+            longest_tokens: u32::MAX,
+            kv: KvType::F16,
             sequences: 16,
             step_tokens: 512,
             prefill_beside_decode: 128,
@@ -50,6 +61,7 @@ impl Default for BatchOptions {
             waiting: 128,
             own_caches: false,
             share_prefixes: true,
+            saved_states: 8,
             exact: false,
         }
     }
@@ -65,6 +77,9 @@ impl BatchOptions {
     pub fn sharing(&self, keeps_every_position: bool) -> Sharing {
         match (self.exact, keeps_every_position, self.own_caches) {
             (true, _, _) => Sharing::Nothing,
+            (false, false, _) if self.share_prefixes && self.saved_states > 0 => {
+                Sharing::States { most: self.saved_states }
+            }
             (false, false, _) => Sharing::Cells,
             (false, true, true) => Sharing::Parts,
             (false, true, false) if !self.share_prefixes => Sharing::Cells,
@@ -82,6 +97,7 @@ impl BatchOptions {
         BatchLimits {
             sequences: self.sequences,
             cells: self.context_tokens,
+            longest_tokens: self.longest_tokens,
             step_tokens: self.batch_tokens(),
             prefill_beside_decode: self.prefill_beside_decode,
             step_time: self.step_time,

@@ -5,7 +5,7 @@ use super::compute::Compute;
 use super::stop::StopText;
 use crate::text::sampling::{self, BadLogits};
 use crate::{Constraint, ConstraintError, Sampling, TextStream};
-use motley_ggml::Sampler;
+use motley_ggml::{Sampler, TokenBias};
 use motley_sched::batch::ClientId;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -21,6 +21,8 @@ pub struct Ask {
     pub prompt: Arc<[i32]>,
     /// How tokens are chosen.
     pub sampling: Sampling,
+    /// What is added to the logits of some tokens.
+    pub biases: Arc<[TokenBias]>,
     /// What may be said at all.
     pub constraint: Option<Constraint>,
     /// Most tokens to answer with.
@@ -77,8 +79,10 @@ pub struct Candidate {
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The model was done, or a stop string came.
+    /// The model was done.
     Stop,
+    /// This one of the request's stop strings came.
+    StopString(usize),
     /// As long as it may get.
     Length,
 }
@@ -125,7 +129,7 @@ pub(super) enum Next {
 
 impl Stream {
     pub(super) fn new(ask: Ask, vocab_size: usize, events: mpsc::Sender<Event>) -> Self {
-        let mut sampler = ask.sampling.sampler(vocab_size);
+        let mut sampler = ask.sampling.sampler(vocab_size, &ask.biases);
         ask.prompt.iter().for_each(|&token| sampler.accept(token));
         Self {
             sampler,
@@ -175,8 +179,8 @@ impl Stream {
         if !text.is_empty() || said.is_some() {
             self.send(Event::Piece(Piece { text, token: said }));
         }
-        if stopped {
-            Next::End(Reason::Stop)
+        if let Some(index) = stopped {
+            Next::End(Reason::StopString(index))
         } else if self.done.answer_tokens >= self.max_tokens {
             Next::End(Reason::Length)
         } else {
@@ -188,7 +192,7 @@ impl Stream {
     pub(super) fn end(mut self, reason: Reason) {
         let rest = self.text.finish();
         let (mut text, stopped) = self.stop.push(&rest);
-        if !stopped {
+        if stopped.is_none() {
             text.push_str(&self.stop.finish());
         }
         if !text.is_empty() {

@@ -74,7 +74,9 @@ impl<C: Compute> Worker<C> {
     pub(super) fn take(&mut self, incoming: Incoming) {
         let Incoming { id, ask, events } = incoming;
         let chunk_tokens = chunk_for(ask.prompt.len(), self.options.step_tokens);
-        let prompt = Prompt { client: ask.client, tokens: ask.prompt.to_vec(), chunk_tokens };
+        let boundaries = self.planner.boundaries(&ask.prompt, |token| self.compute.is_end(token));
+        let tokens = ask.prompt.to_vec();
+        let prompt = Prompt { client: ask.client, tokens, chunk_tokens, boundaries };
         let stream = Stream::new(ask, self.compute.vocab_size(), events);
         match self.planner.submit(id, prompt) {
             Ok(()) => drop(self.streams.insert(id, stream)),
@@ -139,7 +141,7 @@ impl<C: Compute> Worker<C> {
             self.figures.failed_cuts += 1;
             let reason = format!("the cache could not be cut ({change:?})");
             self.note_failure(&reason, false);
-            if let Change::Cut { sequence, .. } = *change
+            if let Change::Cut { sequence, .. } | Change::Restore { sequence, .. } = *change
                 && self.compute.truncate(i32::from(sequence), 0)
             {
                 let holder = self.planner.request_of(sequence);
@@ -167,6 +169,17 @@ impl<C: Compute> Worker<C> {
             }
             Change::Cut { sequence, tokens } => {
                 self.compute.truncate(i32::from(sequence), tokens as i32)
+            }
+            Change::Save { sequence, state } => {
+                if !self.compute.save(i32::from(sequence), state) {
+                    self.planner.on_unsaved(state);
+                }
+                true
+            }
+            Change::Restore { sequence, state } => self.compute.restore(i32::from(sequence), state),
+            Change::Discard { state } => {
+                self.compute.discard(state);
+                true
             }
         }
     }

@@ -269,6 +269,7 @@ mod tests {
         let compare = Compare { gates, logits: Vec::new(), rows: Arc::clone(&rows) };
         let shape = ContextOptions {
             context_tokens: 256,
+            kv: motley_model::KvType::F16,
             batch_tokens: 64,
             sequences: 1,
             unified: false,

@@ -18,7 +18,7 @@ use motley_cost::Nanos;
 use motley_ggml::{
     Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, Sampler, SeamCounts,
 };
-use motley_model::ModelSpec;
+use motley_model::{KvType, ModelSpec};
 use motley_plan::budget::SessionShape;
 use motley_plan::cores::ThreadSets;
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
@@ -37,6 +37,8 @@ const SEQUENCE: i32 = 0;
 pub struct SessionOptions {
     /// KV cache length in tokens.
     pub context_tokens: u32,
+    /// What it is kept in.
+    pub kv: KvType,
     /// Largest prefill chunk.
     pub chunk_tokens: u32,
     /// f32 KV cache and plain attention, for comparing with references.
@@ -50,6 +52,7 @@ impl Default for SessionOptions {
     fn default() -> Self {
         Self {
             context_tokens: DEFAULT_CONTEXT_TOKENS,
+            kv: KvType::F16,
             chunk_tokens: motley_plan::CHUNKS[0],
             precise_attention: false,
             scores: false,
@@ -62,8 +65,10 @@ impl SessionOptions {
     pub fn shape(&self) -> SessionShape {
         SessionShape {
             context_tokens: self.context_tokens,
+            kv: self.kv,
             chunk_tokens: self.chunk_tokens,
             output_tokens: if self.scores { self.chunk_tokens } else { 1 },
+            states: 1,
         }
     }
 }
@@ -163,6 +168,7 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
+            kv: options.kv,
             batch_tokens: options.chunk_tokens.min(options.context_tokens),
             sequences: 1,
             unified: false,
@@ -274,7 +280,7 @@ impl Session {
         generation: &Generation,
         on_token: &mut dyn FnMut(i32) -> ControlFlow<()>,
     ) -> Result<Finish, SessionError> {
-        let mut sampler = generation.sampling.sampler(self.context.model().vocab_size());
+        let mut sampler = generation.sampling.sampler(self.context.model().vocab_size(), &[]);
         prompt.iter().for_each(|&token| sampler.accept(token));
         self.prefill(prompt)?;
         for produced in 1..=generation.max_tokens {

@@ -2,7 +2,7 @@
 //! there is anything to choose from.
 
 use super::constraint::{Constraint, ConstraintError, Token, Vocabulary};
-use motley_ggml::{Model, Sampler, SamplerStage};
+use motley_ggml::{Model, Sampler, SamplerStage, TokenBias};
 use motley_model::SamplingHints;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -66,8 +66,10 @@ impl Sampling {
     }
 
     /// The chain for these settings, in llama.cpp's default order.
-    pub(crate) fn sampler(&self, vocab_size: usize) -> Sampler {
-        Sampler::new(&self.stages(), vocab_size)
+    pub(crate) fn sampler(&self, vocab_size: usize, biases: &[TokenBias]) -> Sampler {
+        let bias = (!biases.is_empty()).then(|| SamplerStage::Bias(biases.to_vec()));
+        let stages: Vec<_> = bias.into_iter().chain(self.stages()).collect();
+        Sampler::new(&stages, vocab_size)
     }
 
     fn stages(&self) -> Vec<SamplerStage> {

@@ -24,6 +24,7 @@ const PROMPT: &str = "1, 2, 3, 4, 5, 6,";
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
     chunk_tokens: 64,
+    kv: motley_model::KvType::F16,
     precise_attention: false,
     scores: false,
 };

@@ -12,17 +12,24 @@ use crate::seam::claim::{Claims, with_claims};
 use crate::seam::executor::{BlockError, BlockExecutor};
 use crate::seam::link::{BackendLink, SeamCounts};
 use llama_cpp_sys_2 as sys;
+use motley_model::KvType;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+/// llama.h's `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, a macro: only what of a sequence's memory cannot
+/// be cut.
+const PARTIAL_ONLY: sys::llama_state_seq_flags = 1;
+
 /// Shape of a context.
 #[derive(Debug, Clone, Copy)]
 pub struct ContextOptions {
     /// KV cache length in tokens, all sequences together.
     pub context_tokens: u32,
+    /// What keys and values are kept in.
+    pub kv: KvType,
     /// Most tokens in one decode call; also the micro-batch.
     pub batch_tokens: u32,
     /// Most sequences at once.
@@ -31,7 +38,7 @@ pub struct ContextOptions {
     /// its own equal part.
     pub unified: bool,
     /// Keep the KV cache in f32 and attention in its plain form: twice the memory,
-    /// for comparing with references. Otherwise llama.cpp's defaults (f16).
+    /// for comparing with references, whatever `kv` says.
     pub precise_attention: bool,
 }
 
@@ -241,6 +248,31 @@ impl Context {
         self.heed(copied);
     }
 
+    /// What of `sequence`'s memory cannot be cut, as it is now: recurrent states. `None` when
+    /// llama.cpp gives none.
+    pub fn save_state(&mut self, sequence: i32) -> Option<Vec<u8>> {
+        let (raw, flags) = (self.raw.as_ptr(), PARTIAL_ONLY);
+        // SAFETY: the context is live and ours alone; the buffer has the size that was asked for.
+        unsafe {
+            let mut state = vec![0; sys::llama_state_seq_get_size_ext(raw, sequence, flags)];
+            let (to, size) = (state.as_mut_ptr(), state.len());
+            let written = sys::llama_state_seq_get_data_ext(raw, to, size, sequence, flags);
+            (written > 0 && written == size).then_some(state)
+        }
+    }
+
+    /// Puts back what [`Context::save_state`] gave, of this or another sequence of this context;
+    /// `false` when llama.cpp refuses it.
+    pub fn restore_state(&mut self, sequence: i32, state: &[u8]) -> bool {
+        let (raw, flags) = (self.raw.as_ptr(), PARTIAL_ONLY);
+        // SAFETY: the context is live and ours alone; llama.cpp reads no further than `state`, and
+        // catches its own exceptions here.
+        let read = unsafe {
+            sys::llama_state_seq_set_data_ext(raw, state.as_ptr(), state.len(), sequence, flags)
+        };
+        read == state.len()
+    }
+
     /// Empties the cache.
     pub fn clear(&mut self) {
         self.thrown = None;
@@ -291,6 +323,8 @@ fn params(
     params.kv_unified = options.unified;
     params.n_threads = pools.decode.threads() as i32;
     params.n_threads_batch = pools.prefill.threads() as i32;
+    let kv = options.kv.ggml_type() as sys::ggml_type;
+    (params.type_k, params.type_v) = (kv, kv);
     if options.precise_attention {
         params.type_k = sys::GGML_TYPE_F32;
         params.type_v = sys::GGML_TYPE_F32;

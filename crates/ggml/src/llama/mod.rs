@@ -35,7 +35,7 @@ pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
 pub use runtime::StartError;
-pub use sampler::{Sampler, SamplerStage};
+pub use sampler::{Sampler, SamplerStage, TokenBias};
 pub use shim::Thrown;
 pub use tokenize::{Parsing, TokenizeError};
 pub use vfile::{ReadCounts, VirtualFile};

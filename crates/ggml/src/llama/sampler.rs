@@ -5,8 +5,10 @@ use llama_cpp_sys_2 as sys;
 use std::ptr::NonNull;
 
 /// One link of a chain, in llama.cpp's terms.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SamplerStage {
+    /// Add to the logits of some tokens.
+    Bias(Vec<TokenBias>),
     /// Penalise repeated tokens of the last `last_tokens`.
     Penalties {
         /// Window; 0 turns the stage off.
@@ -30,6 +32,13 @@ pub enum SamplerStage {
     Draw(u32),
     /// Take the most likely.
     Greedy,
+}
+
+/// What is added to a token's logit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenBias {
+    pub token: i32,
+    pub bias: f32,
 }
 
 /// A chain with its state (penalty window, random state).
@@ -136,6 +145,17 @@ unsafe fn stage_raw(stage: &SamplerStage, vocab_size: usize) -> *mut sys::llama_
     // SAFETY: plain constructors.
     unsafe {
         match *stage {
+            SamplerStage::Bias(ref biases) => {
+                let raw =
+                    |one: &TokenBias| sys::llama_logit_bias { token: one.token, bias: one.bias };
+                let biases: Vec<_> = biases.iter().map(raw).collect();
+                // They are copied.
+                sys::llama_sampler_init_logit_bias(
+                    vocab_size as i32,
+                    biases.len() as i32,
+                    biases.as_ptr(),
+                )
+            }
             SamplerStage::Penalties { last_tokens, repeat, frequency, presence } => {
                 sys::llama_sampler_init_penalties(
                     vocab_size as i32,

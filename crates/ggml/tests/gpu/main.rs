@@ -23,6 +23,9 @@ const ROUNDED_NEAR: f32 = 2e-2;
 const NEAR: f32 = 1e-2;
 /// How far logits may then be apart: a router that is near a tie may choose another expert.
 const LOGITS_NEAR: f32 = 5e-2;
+/// The same for rounded weights where layers carry a state from token to token: what one token's
+/// rounding did to it is there for all that follow.
+const STATE_LOGITS_NEAR: f32 = 1e-1;
 
 fn runtime() -> Runtime {
     Runtime::start(Seam::Registered).expect("the only runtime here")
@@ -93,24 +96,27 @@ fn every_architecture_comes_close_on_a_gpu() {
     for device in gpus() {
         for &arch in Arch::ALL {
             let Some(model) = model(arch) else { return };
-            comes_close(&device, &model, arch, ROUNDED_NEAR);
+            let has_states = model.spec.shape.attention.state_elements > 0;
+            let logits = if has_states { STATE_LOGITS_NEAR } else { LOGITS_NEAR };
+            comes_close(&device, &model, arch, (ROUNDED_NEAR, logits));
         }
-        for arch in [Arch::Qwen3moe, Arch::GptOss] {
+        for arch in [Arch::Qwen3moe, Arch::GptOss, Arch::Qwen35moe, Arch::Granitehybrid] {
             let Some(model) = f32_model(arch) else { return };
-            comes_close(&device, &model, arch, NEAR);
+            comes_close(&device, &model, arch, (NEAR, LOGITS_NEAR));
         }
     }
 }
 
-fn comes_close(device: &GpuDevice, model: &TestModel, arch: Arch, near: f32) {
+/// Bounds are for rows of experts and for logits.
+fn comes_close(device: &GpuDevice, model: &TestModel, arch: Arch, near: (f32, f32)) {
     let expected = model.logits_of_cpu();
     let found = trial(std::slice::from_ref(device), Setting::of(model, ROOMY_BYTES));
     assert_eq!(found.refused, None, "{arch:?}");
     assert!(found.gpu_rows > 0 && found.gpu_rows + found.cpu_rows == found.block_rows);
     let (rows, logits) = (found.rows_apart, apart(&expected, &found.logits));
     eprintln!("{arch:?} on {}: rows {rows:.1e}, logits {logits:.1e}", device.info().name);
-    assert!(rows <= near, "{arch:?}: {rows}");
-    assert!(logits <= LOGITS_NEAR, "{arch:?}: {logits}");
+    assert!(rows <= near.0, "{arch:?}: {rows}");
+    assert!(logits <= near.1, "{arch:?}: {logits}");
 }
 
 #[test]

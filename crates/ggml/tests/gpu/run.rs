@@ -63,6 +63,7 @@ impl TestModel {
             batch_tokens: 32,
             sequences: 1,
             unified: true,
+            kv: motley_model::KvType::F16,
             precise_attention: false,
         };
         let mut context =

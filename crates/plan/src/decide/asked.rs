@@ -1,12 +1,14 @@
 //! What a user asked for: every flag that can change a run, as typed. `None` leaves the choice to
 //! [`decide`](super::decide). Nothing is resolved here.
 
+use crate::budget::saved_states;
+use motley_model::KvType;
 use motley_sched::ByMemory;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
 use serde::{Deserialize, Serialize};
 
-/// Length of a KV cache when nobody says.
+/// Least length of a KV cache when nobody says, and the length where text is scored.
 pub const DEFAULT_CONTEXT_TOKENS: u32 = 4096;
 /// Prompt for which chunks are compared and speeds are predicted, when nobody says.
 pub const DEFAULT_PROMPT_TOKENS: u32 = 1024;
@@ -26,8 +28,10 @@ pub struct Asked {
     pub devices: DevicesAsked,
     /// Threads for both phases.
     pub threads: Option<u32>,
-    /// Cells of the KV cache, all sequences together.
-    pub context_tokens: u32,
+    /// Cells of the KV cache, all sequences together; `None` takes as many as cost nothing else.
+    pub context_tokens: Option<u32>,
+    /// What the cache is kept in.
+    pub kv: KvType,
     pub chunk_tokens: Option<u32>,
     /// Which logits are wanted, for which memory is set aside.
     pub outputs: Outputs,
@@ -47,9 +51,10 @@ impl Default for Asked {
             memory_bytes: None,
             devices: DevicesAsked::Auto,
             threads: None,
-            context_tokens: DEFAULT_CONTEXT_TOKENS,
+            context_tokens: None,
+            kv: KvType::F16,
             chunk_tokens: None,
-            outputs: Outputs::Streams(1),
+            outputs: Outputs::One,
             policy: None,
             prefetch: None,
             exact: false,
@@ -106,8 +111,10 @@ pub struct NamedDevice {
 /// Tokens of a pass whose logits are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outputs {
-    /// One for each of so many streams.
-    Streams(u32),
+    /// One: a single answer at a time.
+    One,
+    /// One for each of so many streams of a server.
+    Streams(u16),
     /// Every token's: text is scored.
     All,
 }
@@ -116,8 +123,17 @@ impl Outputs {
     /// At most so many in a chunk.
     pub fn tokens(self, chunk_tokens: u32) -> u32 {
         match self {
-            Self::Streams(streams) => streams,
+            Self::One => 1,
+            Self::Streams(streams) => u32::from(streams),
             Self::All => chunk_tokens,
+        }
+    }
+
+    /// Recurrent states, with those that a server saves.
+    pub fn states(self) -> u32 {
+        match self {
+            Self::One | Self::All => 1,
+            Self::Streams(streams) => u32::from(streams) + u32::from(saved_states(streams)),
         }
     }
 }

@@ -29,6 +29,15 @@ pub(super) struct Attempt<'a> {
     pub(super) placement: Placement,
 }
 
+/// What attempts differ in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    /// Ceiling for everything in RAM, where one was asked for.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) chunk_tokens: u32,
+    pub(super) context_tokens: u32,
+}
+
 /// Where weights live in RAM.
 pub(super) struct Residence {
     pub(super) loading: Loading,
@@ -43,13 +52,15 @@ impl<'a> Attempt<'a> {
         facts: &Facts<'a>,
         asked: &Asked,
         candidates: &'a [Candidate<'a>],
-        memory_bytes: Option<u64>,
-        chunk_tokens: u32,
+        size: Size,
     ) -> Result<Self, DecideError> {
+        let Size { memory_bytes, chunk_tokens, context_tokens } = size;
         let session = SessionShape {
-            context_tokens: asked.context_tokens,
+            context_tokens,
+            kv: asked.kv,
             chunk_tokens,
             output_tokens: asked.outputs.tokens(chunk_tokens),
+            states: asked.outputs.states(),
         };
         let budget = facts.model.budget(session);
         let residence = Residence::choose(facts, asked, memory_bytes, &budget);

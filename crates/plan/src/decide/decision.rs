@@ -14,7 +14,7 @@ use crate::placement::Placement;
 use crate::predict::Prediction;
 
 /// Version of the format this crate writes and reads.
-pub const FORMAT_VERSION: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 
 /// Everything a run executes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Decision {
     pub nodes: Vec<NodeShare>,
     /// KV cache, chunk (N7) and logits.
     pub session: SessionShape,
+    /// Most tokens of one sequence, where the cache may be longer: what the model was trained for.
+    /// `None` where a length of the cache was asked for.
+    pub longest_tokens: Option<u32>,
     /// Who decides about experts.
     pub rules: Rules,
     /// What the rules decide with, where devices share the experts; measured or typical.
@@ -100,6 +103,7 @@ pub struct Why {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<String>,
     pub chunk: String,
+    pub context: String,
     pub rules: String,
     pub exact: String,
 }

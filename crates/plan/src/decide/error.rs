@@ -32,6 +32,11 @@ pub enum DecideError {
          leave it out, or give more"
     )]
     DeviceTooSmall { names: String, given: String, needed: String },
+    /// llama.cpp keeps 8-bit numbers in blocks of 32.
+    #[error(
+        "--kv q8_0: this model's attention heads do not divide into blocks of 32; leave it out"
+    )]
+    KvBlocks,
     /// A rule that would never be asked.
     #[error(
         "{flag} would decide nothing: every expert is in one memory; leave it out, or give less \

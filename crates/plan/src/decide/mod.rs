@@ -11,6 +11,7 @@
 //! - [`asked`]: what is wanted.
 //! - `devices`: which GPUs, for what.
 //! - `attempt`: one way to run the model; chunks and budgets are compared by attempts.
+//! - `context`: how long the KV cache is when nobody says.
 //! - [`rules`]: who decides about experts.
 //! - `reasons`: why, in words.
 //! - [`decision`]: the result.
@@ -18,11 +19,13 @@
 
 use motley_cost::PowerHeuristic;
 use motley_cost::calibration::WeightLayout;
+use motley_model::KvType;
 use motley_sched::Costs;
 use motley_sched::regime::KnownCosts;
 
 pub mod asked;
 mod attempt;
+mod context;
 pub mod decision;
 mod devices;
 pub mod error;
@@ -35,8 +38,8 @@ use crate::cores::nodes::node_shares;
 use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
 use crate::device_use::DeviceUse;
 use crate::expert_costs::ExpertCosts;
-use asked::{ANSWER_TOKENS, Asked, CHUNKS, Goal, Loading};
-use attempt::{Attempt, costs};
+use asked::{ANSWER_TOKENS, Asked, CHUNKS, DEFAULT_CONTEXT_TOKENS, Goal, Loading};
+use attempt::{Attempt, Size, costs};
 use decision::{Decision, DeviceShare, FORMAT_VERSION, ModelId};
 use devices::{Candidate, candidates};
 use error::DecideError;
@@ -44,6 +47,8 @@ use facts::Facts;
 
 /// How much faster another chunk than the default one must be.
 const CHUNK_GAIN: f64 = 1.03;
+/// How much slower decode may be for the sake of a longer context.
+const CONTEXT_COST: f64 = 1.05;
 /// Under the goal `memory`, speed that is kept of what all memory would give.
 const MEMORY_GOAL_SPEED: f64 = 0.9;
 /// Budgets compared under the goal `memory`.
@@ -54,8 +59,12 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
     if asked.loading == Some(Loading::Mapped) && asked.memory_bytes.is_some() {
         return Err(DecideError::MappedWithin);
     }
+    if asked.kv == KvType::Q8_0 && !facts.model.kv_in_blocks {
+        return Err(DecideError::KvBlocks);
+    }
     let candidates = candidates(facts, asked)?;
-    let search = Search { facts, asked, candidates: &candidates };
+    let least_context = asked.context_tokens.unwrap_or(DEFAULT_CONTEXT_TOKENS);
+    let search = Search { facts, asked, candidates: &candidates, least_context };
     let memory_bytes = match asked.goal {
         Goal::Memory => search.least_memory()?,
         Goal::Speed | Goal::Energy => asked.memory_bytes,
@@ -64,7 +73,11 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         Some(chunk) => chunk,
         None => search.best_chunk(memory_bytes)?,
     };
-    let attempt = search.attempt(memory_bytes, chunk_tokens)?;
+    let smallest = search.attempt(memory_bytes, chunk_tokens)?;
+    let attempt = match (asked.context_tokens, asked.goal) {
+        (None, Goal::Speed | Goal::Energy) => search.longest(memory_bytes, smallest)?,
+        (Some(_), _) | (None, Goal::Memory) => smallest,
+    };
     let calibration = attempt.calibration(facts, asked)?;
     let (threads, cores) = threads(facts, asked);
     let busy_w = busy_w(facts, &attempt, &calibration, &cores);
@@ -95,6 +108,7 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         threads,
         nodes,
         session: attempt.session,
+        longest_tokens: context::longest(facts, asked),
         rules: ruled.rules,
         expert_costs: expert_costs(facts, asked, &attempt)?,
         kernels,
@@ -110,11 +124,42 @@ struct Search<'a, 'f> {
     facts: &'a Facts<'f>,
     asked: &'a Asked,
     candidates: &'a [Candidate<'f>],
+    /// Cells with which everything else is compared.
+    least_context: u32,
 }
 
 impl<'a, 'f: 'a> Search<'a, 'f> {
     fn attempt(&self, memory: Option<u64>, chunk: u32) -> Result<Attempt<'a>, DecideError> {
-        Attempt::new(self.facts, self.asked, self.candidates, memory, chunk)
+        let context_tokens = self.least_context;
+        self.sized(Size { memory_bytes: memory, chunk_tokens: chunk, context_tokens })
+    }
+
+    fn sized(&self, size: Size) -> Result<Attempt<'a>, DecideError> {
+        Attempt::new(self.facts, self.asked, self.candidates, size)
+    }
+
+    /// The attempt with the longest context that is hardly slower than the `smallest`.
+    fn longest(
+        &self,
+        memory_bytes: Option<u64>,
+        smallest: Attempt<'a>,
+    ) -> Result<Attempt<'a>, DecideError> {
+        let least = self.decode_rate(&smallest)? / CONTEXT_COST;
+        let loading = smallest.residence.loading;
+        for context_tokens in context::lengths(self.facts, self.asked, &smallest) {
+            let chunk_tokens = smallest.session.chunk_tokens;
+            match self.sized(Size { memory_bytes, chunk_tokens, context_tokens }) {
+                Ok(attempt)
+                    if attempt.residence.loading == loading
+                        && self.decode_rate(&attempt)? >= least =>
+                {
+                    return Ok(attempt);
+                }
+                Ok(_) | Err(DecideError::Memory(_) | DecideError::DeviceTooSmall { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(smallest)
     }
 
     /// Seconds for a prompt and its answer.
@@ -123,6 +168,13 @@ impl<'a, 'f: 'a> Search<'a, 'f> {
         let (prefill, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
         let prompt_s = f64::from(self.asked.prompt_tokens) / prefill.tokens_per_s;
         Ok(prompt_s + ANSWER_TOKENS / decode.tokens_per_s)
+    }
+
+    /// Tokens per second.
+    fn decode_rate(&self, attempt: &Attempt<'_>) -> Result<f64, DecideError> {
+        let calibration = attempt.calibration(self.facts, self.asked)?;
+        let (_, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
+        Ok(decode.tokens_per_s)
     }
 
     /// N7: the default chunk, unless another is clearly faster for a prompt and its answer (a
@@ -161,12 +213,7 @@ impl<'a, 'f: 'a> Search<'a, 'f> {
             Some(chunk) => chunk,
             None => self.best_chunk(self.asked.memory_bytes)?,
         };
-        let speed = |memory| {
-            let attempt = self.attempt(memory, chunk)?;
-            let calibration = attempt.calibration(self.facts, self.asked)?;
-            let (_, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
-            Ok::<_, DecideError>(decode.tokens_per_s)
-        };
+        let speed = |memory| self.decode_rate(&self.attempt(memory, chunk)?);
         let enough = speed(self.asked.memory_bytes)? * MEMORY_GOAL_SPEED;
         let all = self.attempt(self.asked.memory_bytes, chunk)?;
         let sensible = all.budget.largest_sensible_bytes();

@@ -6,6 +6,7 @@ use motley_profile::ChosenRules;
 
 use super::asked::{Asked, CHUNKS, DevicesAsked, Goal, Loading};
 use super::attempt::Attempt;
+use super::context;
 use super::decision::Why;
 use super::facts::Facts;
 use super::rules::Ruled;
@@ -30,6 +31,7 @@ pub(super) fn why(
         threads: self::threads(facts, asked, threads),
         nodes: in_words(nodes),
         chunk: chunk(facts, asked, attempt),
+        context: context::why(facts, asked, attempt),
         rules: rules(asked, attempt, ruled),
         exact: match asked.exact {
             true => "weights in the file's order, on the CPU: the same bits wherever they are",

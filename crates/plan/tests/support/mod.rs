@@ -105,6 +105,7 @@ fn shape(numbers: Numbers) -> Shape {
             kv_layers: numbers.layers,
             sliding_window: None,
             kv_elements_per_token: u64::from(numbers.layers) * 4 * 256,
+            state_elements: 0,
         },
     }
 }

@@ -17,23 +17,36 @@ impl Planner {
             let room = if alone { u32::MAX } else { room };
             let order = |client| self.may_take(client).then(|| self.held_by(client));
             let Some(next) = self.waiting.next(room, order) else { return };
-            let parts = self.limits.sharing == Sharing::Parts;
-            let place = if parts { self.own_place(next) } else { self.empty_sequence() };
+            let place = match self.limits.sharing {
+                Sharing::Parts => self.own_place(next),
+                Sharing::States { .. } => self.place_by_state(next),
+                _ => self.empty_sequence(),
+            };
             let Some(at) = place else { return };
             let Some(waiting) = self.waiting.take(next) else { return };
             self.clock += 1;
             self.shares.admitted(waiting.client, self.clock);
             let age = waiting.age.unwrap_or(self.clock);
-            let cells = self.own_prefix(at, &waiting.tokens);
+            let (cells, saved) = match self.limits.sharing {
+                Sharing::States { .. } => self.take_over(at, &waiting.tokens),
+                _ => (self.own_prefix(at, &waiting.tokens), Vec::new()),
+            };
+            let begun = !cells.is_empty();
             self.sequences[at] = Some(Sequence {
                 role: Role::Active { request: waiting.request, age },
                 client: waiting.client,
-                begun: !cells.is_empty(),
+                begun,
                 tokens: waiting.tokens,
                 cells,
                 chunk_tokens: waiting.chunk_tokens.max(1),
+                boundaries: waiting.boundaries,
+                marks: Vec::new(),
+                saved,
                 token_time: None,
             });
+            if begun && let Sharing::States { .. } = self.limits.sharing {
+                self.set_marks(at);
+            }
         }
     }
 

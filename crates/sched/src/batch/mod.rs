@@ -22,6 +22,8 @@
 //!   therefore always ends, and then the next is the oldest.
 //! * A prompt begins with the longest prefix any other sequence has computed. While an
 //!   older one is computing a prefix both share, the younger waits and copies it.
+//! * Where a model's memory cannot be cut (`states`), what of it cannot is saved at the ends of
+//!   messages, and a prompt begins with the longest prefix that ends at such a place.
 //! * With [`Sharing::Parts`] a prompt goes where its own beginning is kept, or else beside
 //!   those that run, and prompts of a step are cut to one length: llama.cpp computes
 //!   neighbouring sequences of equal length together and every other run by itself.
@@ -32,8 +34,10 @@ mod order;
 mod pace;
 mod planner;
 mod reset;
+mod saved;
 mod sequence;
 mod shares;
+mod states;
 mod turns;
 mod waiting;
 
@@ -56,6 +60,8 @@ pub struct BatchLimits {
     pub sequences: u16,
     /// KV cells of all sequences together.
     pub cells: u32,
+    /// Most tokens of one sequence, however many cells there are.
+    pub longest_tokens: u32,
     /// Most tokens in one step; at least [`BatchLimits::sequences`].
     pub step_tokens: u32,
     /// Most prompt tokens in a step in which others decode.
@@ -76,6 +82,12 @@ pub enum Sharing {
     Prefixes,
     /// One cache for all; prefixes cannot be cut out of this model's memory.
     Cells,
+    /// As [`Sharing::Cells`], and states saved at the ends of messages: computed prefixes are
+    /// reused up to one of those.
+    States {
+        /// Most states at a time.
+        most: u16,
+    },
     /// Each sequence has its own equal part of the cells, and all are computed together:
     /// attention looks at a sequence's own cells only, and so does the search for prefixes.
     Parts,
@@ -94,7 +106,13 @@ pub struct Prompt {
     pub tokens: Vec<i32>,
     /// Length of its chunks with [`Sharing::Nothing`].
     pub chunk_tokens: u32,
+    /// Tokens before the end of each of its messages, ascending, with [`Sharing::States`].
+    pub boundaries: Vec<u32>,
 }
+
+/// Names a saved state of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateId(pub u64);
 
 /// Why a request was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -133,6 +151,12 @@ pub enum Change {
         /// How many stay.
         tokens: u32,
     },
+    /// Copy aside what of a sequence's memory cannot be cut, as it is now.
+    Save { sequence: u16, state: StateId },
+    /// Put that back, into a sequence that has at least the tokens it was saved after.
+    Restore { sequence: u16, state: StateId },
+    /// Forget a saved state.
+    Discard { state: StateId },
 }
 
 /// One sequence's share of a step.

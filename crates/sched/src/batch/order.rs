@@ -15,7 +15,7 @@ impl Planner {
         let pending = |&at: &usize| self.sequences[at].as_ref().map_or(0, Sequence::pending);
         let is_prompt = |&at: &usize| self.sequences[at].as_ref().is_some_and(Sequence::is_prompt);
         let mut order: Vec<usize> = oldest_first.iter().copied().filter(is_prompt).collect();
-        let in_one = matches!(self.limits.sharing, Sharing::Prefixes | Sharing::Cells);
+        let in_one = !matches!(self.limits.sharing, Sharing::Parts | Sharing::Nothing);
         let shortest = order.iter().copied().enumerate().min_by_key(|(_, at)| pending(at));
         if let Some((place, at)) = shortest
             && in_one

@@ -73,6 +73,7 @@ mod tests {
     const LIMITS: BatchLimits = BatchLimits {
         sequences: 4,
         cells: 8192,
+        longest_tokens: u32::MAX,
         step_tokens: 512,
         prefill_beside_decode: 512,
         step_time: Some(Duration::from_millis(20)),
@@ -80,7 +81,12 @@ mod tests {
         sharing: Sharing::Prefixes,
     };
 
-    const PROMPT: Prompt = Prompt { client: ClientId(0), tokens: Vec::new(), chunk_tokens: 512 };
+    const PROMPT: Prompt = Prompt {
+        client: ClientId(0),
+        tokens: Vec::new(),
+        chunk_tokens: 512,
+        boundaries: Vec::new(),
+    };
 
     /// What a step takes whose tokens cost more the further on they are.
     fn took(first: u32, tokens: u32) -> Duration {

@@ -1,6 +1,7 @@
 //! The planner: requests in, one step at a time out.
 
 use super::cells::Cells;
+use super::saved::States;
 use super::sequence::{Role, Sequence, common};
 use super::shares::Shares;
 use super::turns::Turns;
@@ -22,6 +23,7 @@ pub struct Planner {
     pub(super) waiting: Queue,
     pub(super) turns: Turns,
     pub(super) shares: Shares,
+    pub(super) states: States,
     /// Parts of the last step, and whose they were.
     pub(super) planned: Vec<(ClientId, StepPart)>,
     pub(super) changes: Vec<Change>,
@@ -61,6 +63,7 @@ impl Planner {
             waiting: Queue::default(),
             turns: Turns::default(),
             shares: Shares::default(),
+            states: States::new(limits.sharing),
             planned: Vec::new(),
             changes: Vec::new(),
             clock: 0,
@@ -70,17 +73,18 @@ impl Planner {
 
     /// The longest a sequence may get: prompt and answer.
     pub fn longest(&self) -> u32 {
-        match self.limits.sharing {
+        let cells = match self.limits.sharing {
             Sharing::Parts | Sharing::Nothing => {
                 self.limits.cells / u32::from(self.limits.sequences.max(1))
             }
-            Sharing::Prefixes | Sharing::Cells => self.limits.cells,
-        }
+            Sharing::Prefixes | Sharing::Cells | Sharing::States { .. } => self.limits.cells,
+        };
+        cells.min(self.limits.longest_tokens)
     }
 
     /// Takes a request in, at the end of the queue.
     pub fn submit(&mut self, request: RequestId, prompt: Prompt) -> Result<(), Refused> {
-        let Prompt { client, tokens, chunk_tokens } = prompt;
+        let Prompt { client, tokens, chunk_tokens, boundaries } = prompt;
         if tokens.is_empty() {
             return Err(Refused::Empty);
         }
@@ -90,13 +94,14 @@ impl Planner {
         if self.waiting.len() >= self.limits.waiting {
             return Err(Refused::QueueFull { waiting: self.waiting.len() });
         }
-        self.waiting.join(Waiting { request, client, tokens, chunk_tokens, age: None });
+        self.waiting.join(Waiting { request, client, tokens, chunk_tokens, boundaries, age: None });
         Ok(())
     }
 
     /// The next step; empty when there is nothing to do. It is taken as carried out:
     /// a driver whose step fails finishes the requests in it with `keep` false.
     pub fn plan(&mut self) -> Step {
+        self.save_due();
         self.admit();
         self.shares.enter(self.sequences.iter().flatten().filter_map(Sequence::asking));
         let mut parts = self.plan_parts(false);
@@ -134,11 +139,12 @@ impl Planner {
         let Some(at) = self.find(request) else { return false };
         self.clock += 1;
         let used = self.clock;
-        let keeps = keep && matches!(self.limits.sharing, Sharing::Prefixes | Sharing::Parts);
+        let keeps = keep && !matches!(self.limits.sharing, Sharing::Cells | Sharing::Nothing);
         match &mut self.sequences[at] {
             Some(sequence) if keeps && sequence.cells.len() >= PREFIX_TOKENS_MIN => {
                 sequence.tokens.truncate(sequence.cells.len());
                 sequence.role = Role::Kept { used };
+                sequence.marks.clear();
             }
             _ => self.forget(at),
         }
@@ -213,6 +219,7 @@ impl Planner {
             let whole = self.limits.sharing == Sharing::Nothing;
             let most = if whole { sequence.chunk_tokens } else { left.min(even) };
             let most = most.min(self.fitting(at, time, first || order.first() == Some(&at)));
+            let most = most.min(sequence.until_mark());
             let tokens = self.make_room(at, sequence.pending().min(most), parts);
             if tokens > 0 {
                 self.compute(at, tokens, parts);
@@ -225,6 +232,9 @@ impl Planner {
     /// Finds the longest prefix computed before this step for a sequence that has not
     /// begun; `false` while an older one is about to compute a longer one.
     fn begin(&mut self, at: usize, parts: &[StepPart]) -> bool {
+        if let Sharing::States { .. } = self.limits.sharing {
+            return self.begin_at_state(at);
+        }
         let Some(sequence) = &self.sequences[at] else { return false };
         if sequence.begun || self.limits.sharing != Sharing::Prefixes {
             return true;
@@ -252,7 +262,7 @@ impl Planner {
         true
     }
 
-    fn copy_prefix(&mut self, from: usize, to: usize, tokens: usize) {
+    pub(super) fn copy_prefix(&mut self, from: usize, to: usize, tokens: usize) {
         self.clock += 1;
         let mut cells = Vec::new();
         if tokens >= PREFIX_TOKENS_MIN
@@ -297,14 +307,8 @@ impl Planner {
     }
 
     pub(super) fn forget_oldest_kept(&mut self) -> bool {
-        let kept = self.sequences.iter().enumerate().filter_map(|(at, sequence)| {
-            match sequence.as_ref()?.role {
-                Role::Kept { used } => Some((used, at)),
-                Role::Active { .. } => None,
-            }
-        });
-        let oldest = kept.min();
-        if let Some((_, at)) = oldest {
+        let oldest = self.oldest_kept();
+        if let Some(at) = oldest {
             self.forget(at);
         }
         oldest.is_some()
@@ -322,8 +326,16 @@ impl Planner {
             && let Role::Active { request, age } = sequence.role
         {
             parts.retain(|part| part.request != request);
-            let Sequence { client, tokens, chunk_tokens, .. } = sequence;
-            self.waiting.go_back(Waiting { request, client, tokens, chunk_tokens, age: Some(age) });
+            let Sequence { client, tokens, chunk_tokens, boundaries, .. } = sequence;
+            let age = Some(age);
+            self.waiting.go_back(Waiting {
+                request,
+                client,
+                tokens,
+                chunk_tokens,
+                boundaries,
+                age,
+            });
             self.figures.sent_back += 1;
         }
         self.forget(victim);
@@ -334,6 +346,7 @@ impl Planner {
         let Some(sequence) = self.sequences[at].take() else { return };
         sequence.cells.iter().for_each(|&cell| self.cells.give(cell));
         self.changes.push(Change::Drop { sequence: at as u16 });
+        self.release(&sequence.saved);
     }
 
     pub(super) fn active(&self) -> impl Iterator<Item = (usize, &Sequence)> {

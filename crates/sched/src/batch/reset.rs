@@ -3,6 +3,7 @@
 use super::RequestId;
 use super::cells::Cells;
 use super::planner::Planner;
+use super::saved::States;
 use super::sequence::Role;
 
 impl Planner {
@@ -21,6 +22,7 @@ impl Planner {
         let held = order.into_iter().filter_map(|at| self.request_of(at as u16)).collect();
         self.sequences.fill(None);
         self.cells = Cells::new(self.limits.cells);
+        self.states = States::new(self.limits.sharing);
         self.changes.clear();
         held
     }
@@ -40,6 +42,7 @@ mod tests {
         let mut planner = Planner::new(BatchLimits {
             sequences: 1,
             cells: 64,
+            longest_tokens: u32::MAX,
             step_tokens: 64,
             prefill_beside_decode: 64,
             step_time: None,
@@ -47,7 +50,12 @@ mod tests {
             sharing: Sharing::Prefixes,
         });
         for id in 0..2 {
-            let prompt = Prompt { client: ClientId(0), tokens: vec![7; 20], chunk_tokens: 64 };
+            let prompt = Prompt {
+                client: ClientId(0),
+                tokens: vec![7; 20],
+                chunk_tokens: 64,
+                boundaries: vec![],
+            };
             planner.submit(RequestId(id), prompt).unwrap();
         }
         assert_eq!(planner.plan().parts.len(), 1);

@@ -1,5 +1,6 @@
 //! One sequence of the context: its tokens and the cells of those computed.
 
+use super::saved::Saved;
 use super::{ClientId, RequestId};
 use std::time::Duration;
 
@@ -24,6 +25,12 @@ pub(super) struct Sequence {
     pub(super) cells: Vec<u32>,
     /// Chunk its prompt came with.
     pub(super) chunk_tokens: u32,
+    /// Tokens before the end of each message of its prompt.
+    pub(super) boundaries: Vec<u32>,
+    /// Those of them at which a state is yet to be saved.
+    pub(super) marks: Vec<u32>,
+    /// Its saved states.
+    pub(super) saved: Vec<Saved>,
     /// Whether it looked for a prefix already.
     pub(super) begun: bool,
     /// What each token took of the last step it was in.
@@ -49,6 +56,28 @@ impl Sequence {
     /// Computed tokens it shares with the beginning of `tokens`.
     pub(super) fn computed_prefix(&self, tokens: &[i32]) -> usize {
         common(&self.tokens[..self.cells.len()], tokens)
+    }
+
+    /// The last state within its first `tokens` tokens.
+    pub(super) fn state_within(&self, tokens: usize) -> Option<Saved> {
+        let within = |saved: &&Saved| saved.at as usize <= tokens;
+        self.saved.iter().filter(within).max_by_key(|saved| saved.at).copied()
+    }
+
+    /// What a prompt can have of it, kept as it is: all, if the prompt begins with all; else what
+    /// is before a state.
+    pub(super) fn reusable(&self, wanted: &[i32]) -> usize {
+        let known = self.computed_prefix(wanted);
+        match known == self.cells.len() {
+            true => known,
+            false => self.state_within(known).map_or(0, |saved| saved.at as usize),
+        }
+    }
+
+    /// Tokens until a state is to be saved.
+    pub(super) fn until_mark(&self) -> u32 {
+        let next = self.marks.iter().find(|&&mark| mark as usize > self.cells.len());
+        next.map_or(u32::MAX, |mark| mark - self.cells.len() as u32)
     }
 
     /// Who waits for its answer.

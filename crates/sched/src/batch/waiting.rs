@@ -13,6 +13,7 @@ pub(super) struct Waiting {
     pub(super) client: ClientId,
     pub(super) tokens: Vec<i32>,
     pub(super) chunk_tokens: u32,
+    pub(super) boundaries: Vec<u32>,
     /// Kept when it is sent back, so that it stays older than those after it.
     pub(super) age: Option<u64>,
 }

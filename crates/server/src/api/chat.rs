@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::error::{ApiError, Refusals};
 use crate::request::prepare_chat;
 use crate::response::ChatFormatter;
-use crate::wire::{ChatRequest, ChatResponse};
+use crate::wire::{ChatRequest, ChatResponse, NamedEvent};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
@@ -18,7 +18,7 @@ use std::sync::Arc;
     path = "/v1/chat/completions",
     request_body = ChatRequest,
     responses(
-        (status = 200, content((ChatResponse = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((ChatResponse = "application/json"), (NamedEvent = "text/event-stream"))),
         Refusals,
     ),
 )]
@@ -26,8 +26,10 @@ pub(crate) async fn chat(
     State(app): State<Arc<App>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, prepare_chat, |app, prepared| {
-        ChatFormatter::new(&app.options.model_name, prepared.format, prepared.asks.len())
+    generate(app, request, |app, request: ChatRequest| {
+        let prepared = prepare_chat(app, &request)?;
+        let formatter = ChatFormatter::new(&app.options.model_name, &prepared);
+        Ok((prepared, formatter))
     })
     .await
 }

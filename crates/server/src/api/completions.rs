@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::error::{ApiError, Refusals};
 use crate::request::prepare_completion;
 use crate::response::CompletionFormatter;
-use crate::wire::{CompletionRequest, CompletionResponse};
+use crate::wire::{CompletionRequest, CompletionResponse, NamedEvent};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
@@ -18,7 +18,7 @@ use std::sync::Arc;
     path = "/v1/completions",
     request_body = CompletionRequest,
     responses(
-        (status = 200, content((CompletionResponse = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((CompletionResponse = "application/json"), (NamedEvent = "text/event-stream"))),
         Refusals,
     ),
 )]
@@ -26,8 +26,10 @@ pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, prepare_completion, |app, prepared| {
-        CompletionFormatter::new(&app.options.model_name, std::mem::take(&mut prepared.echo))
+    generate(app, request, |app, request: CompletionRequest| {
+        let mut prepared = prepare_completion(app, &request)?;
+        let formatter = CompletionFormatter::new(&app.options.model_name, &mut prepared);
+        Ok((prepared, formatter))
     })
     .await
 }

@@ -1,7 +1,8 @@
 //! One file per route.
 //!
-//! * `chat`, `completions`: text; both through `generate`.
-//! * `models`, `health`, `dashboard`: what is served, whether it works, what it does.
+//! * `chat`, `completions`, `messages`, `responses`, `ollama`: text; all through `generate`.
+//! * `tokens`: text to tokens and back, as llama.cpp has it.
+//! * `models`, `ollama_models`, `health`, `dashboard`: what is served, whether it works, what it does.
 //! * `openapi`: the document of all of them. `refused`: every other path and method.
 
 pub(crate) mod chat;
@@ -9,6 +10,11 @@ pub(crate) mod completions;
 pub(crate) mod dashboard;
 mod generate;
 pub(crate) mod health;
+pub(crate) mod messages;
 pub(crate) mod models;
+pub(crate) mod ollama;
+pub(crate) mod ollama_models;
 pub(crate) mod openapi;
 pub(crate) mod refused;
+pub(crate) mod responses;
+pub(crate) mod tokens;

@@ -1,6 +1,9 @@
 //! The OpenAPI document, generated from the types.
 
-use super::{chat, completions, dashboard, health, models};
+use super::{
+    chat, completions, dashboard, health, messages, models, ollama, ollama_models, responses,
+    tokens,
+};
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa::OpenApi;
@@ -13,12 +16,32 @@ use utoipa::OpenApi;
         models::one,
         chat::chat,
         completions::complete,
+        responses::respond,
+        responses::get,
+        responses::delete,
+        messages::messages,
+        messages::count,
+        ollama::chat,
+        ollama::generate,
+        ollama_models::tags,
+        ollama_models::ps,
+        ollama_models::show,
+        ollama_models::version,
+        tokens::tokenize,
+        tokens::detokenize,
         health::health,
         health::ready,
         health::metrics,
         dashboard::dashboard,
     ),
-    components(schemas(crate::wire::ChatChunk, crate::error::ErrorBody))
+    components(schemas(
+        crate::wire::ChatChunk,
+        crate::wire::ResponsesEvent,
+        crate::wire::MessagesEvent,
+        crate::wire::AnthropicErrorBody,
+        crate::wire::OllamaError,
+        crate::error::ErrorBody,
+    ))
 )]
 struct Document;
 
@@ -40,7 +63,9 @@ mod tests {
     fn the_document_has_the_routes_and_their_types() {
         let document: serde_json::Value = serde_json::from_str(&openapi_json()).unwrap();
         let paths = document["paths"].as_object().unwrap();
-        for path in ["/v1/chat/completions", "/v1/completions", "/v1/models", "/metrics"] {
+        for path in
+            ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/models", "/metrics"]
+        {
             assert!(paths.contains_key(path), "{path}");
         }
         let request = document["components"]["schemas"]["ChatRequest"].to_string();

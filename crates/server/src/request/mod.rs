@@ -5,19 +5,30 @@
 //! * `size`: prompts that cannot fit, refused before they are tokenized.
 //! * `prompt`: messages and tools to a conversation.
 //! * `schema`: formats and forced calls to a constraint.
+//! * `anthropic`, `responses`, `ollama`: other APIs' conversations as those of chat completions.
+//! * `tokens`: text to tokens and back.
 
+mod anthropic;
+mod ollama;
 pub(crate) mod params;
 pub(crate) mod prompt;
+mod responses;
 pub(crate) mod schema;
 pub(crate) mod size;
+mod tokens;
+
+pub(crate) use anthropic::{count_tokens, prepare_messages};
+pub(crate) use ollama::{prepare_ollama_chat, prepare_ollama_generate};
+pub(crate) use responses::{PreparedResponse, prepare_response};
+pub(crate) use tokens::{detokenize, tokenize};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest};
+use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest, Message};
 use axum::http::StatusCode;
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
-use motley_engine::text::output::{Format, OutputFormat};
+use motley_engine::text::output::{ArgumentTypes, Format, OutputFormat, Parser};
 use params::CheckedParams;
 use std::sync::Arc;
 
@@ -30,10 +41,19 @@ pub(crate) struct PreparedRequest {
     pub(crate) asks: Vec<Ask>,
     pub(crate) choices: usize,
     pub(crate) format: OutputFormat,
+    /// Types of the functions' parameters.
+    types: Arc<ArgumentTypes>,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
     /// Text each choice begins with (`echo`).
     pub(crate) echo: Vec<String>,
+}
+
+impl PreparedRequest {
+    /// What reads one choice.
+    pub(crate) fn parser(&self) -> Parser {
+        Parser::with_types(self.format, Arc::clone(&self.types))
+    }
 }
 
 /// Checks a conversation and turns it into tokens.
@@ -57,6 +77,8 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
     let thoughts = app.format.thoughts.filter(|_| constraint.is_none());
     let format = OutputFormat { calls, thoughts }.after(&engine.end_of(&tokens));
     let candidates = params::candidates(request.logprobs, request.top_logprobs)?;
+    // Also where the other one counts.
+    params::check_count("max_tokens", request.max_tokens)?;
     let most = request.max_completion_tokens.or(request.max_tokens);
     let max_tokens = params::max_tokens(app, most, tokens.len())?;
     let tokens: Arc<[i32]> = tokens.into();
@@ -68,7 +90,8 @@ pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedR
             Ask { prompt: Arc::clone(&tokens), constraint, candidates, ..checked.ask(choice) };
         asks.push(Ask { max_tokens, control_tokens: format.control_tokens(), ..ask });
     }
-    Ok(prepared(asks, format, &checked, Vec::new()))
+    let types = Arc::new(tools.types());
+    Ok(PreparedRequest { types, ..prepared(asks, format, &checked, Vec::new()) })
 }
 
 /// Checks a text to be continued.
@@ -107,7 +130,8 @@ fn prepared(
     echo: Vec<String>,
 ) -> PreparedRequest {
     let CheckedParams { choices, stream, include_usage, .. } = *checked;
-    PreparedRequest { asks, choices: choices as usize, format, stream, include_usage, echo }
+    let (choices, types) = (choices as usize, Arc::default());
+    PreparedRequest { asks, choices, format, types, stream, include_usage, echo }
 }
 
 /// A prompt's tokens, and its text.
@@ -121,10 +145,7 @@ fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<TextPrompt>, ApiE
         Err(error) => Err(ApiError::invalid("prompt", error.to_string())),
     };
     let tokens = |tokens: &Vec<i32>| {
-        let known = |&token: &i32| token >= 0 && (token as usize) < engine.vocab_size();
-        if !tokens.iter().all(known) {
-            return Err(ApiError::invalid("prompt", "a token is not in the vocabulary"));
-        }
+        tokens.iter().try_for_each(|&token| check_token(app, "prompt", token))?;
         let bytes: Vec<u8> = tokens.iter().flat_map(|&token| engine.token_bytes(token)).collect();
         Ok((tokens.as_slice().into(), String::from_utf8_lossy(&bytes).into_owned()))
     };
@@ -136,9 +157,24 @@ fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<TextPrompt>, ApiE
     }
 }
 
-fn check_model(app: &App, model: Option<&str>) -> Result<(), ApiError> {
+/// One turn that is text.
+fn turn(role: &str, text: String) -> Message {
+    Message { role: role.into(), content: Some(text.into()), ..Message::default() }
+}
+
+/// Refuses a token that the model does not have.
+fn check_token(app: &App, param: &'static str, token: i32) -> Result<(), ApiError> {
+    let size = app.batching.engine().vocab_size();
+    match usize::try_from(token) {
+        Ok(token) if token < size => Ok(()),
+        _ => Err(ApiError::invalid(param, "a token is not in the vocabulary")),
+    }
+}
+
+/// There is one model, so any name is its name unless the server is strict.
+pub(crate) fn check_model(app: &App, model: Option<&str>) -> Result<(), ApiError> {
     let served = &app.options.model_name;
-    match model {
+    match model.filter(|_| app.options.strict_model) {
         Some(model) if model != served => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "model_not_found",

@@ -1,21 +1,30 @@
 //! Sampling fields and limits, checked.
 
+use super::check_token;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{SamplingFields, Stop};
 use motley_engine::Sampling;
+use motley_engine::TokenBias;
 use motley_engine::batching::{Ask, ClientId};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Stop strings of a request, and bytes of each.
 const STOPS_MAX: usize = 16;
 const STOP_BYTES_MAX: usize = 256;
+/// Tokens of `logit_bias`, and how far each may go up or down.
+const BIASES_MAX: usize = 1024;
+const BIAS_MAX: f64 = 100.0;
 /// Alternatives listed for a token.
 const TOP_LOGPROBS_MAX: u32 = 20;
+/// The largest number of tokens that can be asked for.
+const COUNT_MAX: u32 = i32::MAX as u32;
 
 /// Fields that are within their ranges.
 pub(crate) struct CheckedParams {
     sampling: Sampling,
+    biases: Arc<[TokenBias]>,
     stop: Arc<[String]>,
     ignore_end: bool,
     pub(super) choices: u32,
@@ -31,6 +40,7 @@ impl CheckedParams {
             client: ClientId::default(),
             prompt: Arc::default(),
             sampling: Sampling { seed, ..self.sampling },
+            biases: Arc::clone(&self.biases),
             constraint: None,
             max_tokens: 0,
             stop: Arc::clone(&self.stop),
@@ -48,13 +58,9 @@ pub(crate) fn check(fields: &SamplingFields, app: &App) -> Result<CheckedParams,
     if choices == 0 || choices > most {
         return Err(ApiError::invalid("n", format!("`n` must be from 1 to {most}")));
     }
-    if let Some(bias) = &fields.logit_bias
-        && bias.as_object().is_none_or(|bias| !bias.is_empty())
-    {
-        return Err(ApiError::invalid("logit_bias", "`logit_bias` is not supported"));
-    }
     Ok(CheckedParams {
         sampling: sampling(fields, app.batching.longest())?,
+        biases: biases(fields.logit_bias.as_ref(), app)?,
         stop: stops(fields.stop.as_ref())?,
         ignore_end: fields.ignore_eos.unwrap_or(false),
         choices,
@@ -92,6 +98,25 @@ fn within(
     Err(ApiError::invalid(name, format!("`{name}` must be from {least} to {most}")))
 }
 
+/// From `{"token": bias}`, keys as texts.
+fn biases(biases: Option<&Map<String, Value>>, app: &App) -> Result<Arc<[TokenBias]>, ApiError> {
+    let Some(biases) = biases else { return Ok(Arc::default()) };
+    if biases.len() > BIASES_MAX {
+        let message = format!("at most {BIASES_MAX} tokens in `logit_bias`");
+        return Err(ApiError::invalid("logit_bias", message));
+    }
+    let bias = |(token, bias): (&String, &Value)| {
+        let bias = bias.as_f64().filter(|bias| bias.abs() <= BIAS_MAX);
+        let (Ok(token), Some(bias)) = (token.parse(), bias) else {
+            let message = "`logit_bias` must have tokens as keys and -100 to 100 as values";
+            return Err(ApiError::invalid("logit_bias", message));
+        };
+        check_token(app, "logit_bias", token)?;
+        Ok(TokenBias { token, bias: bias as f32 })
+    };
+    biases.iter().map(bias).collect()
+}
+
 fn stops(stop: Option<&Stop>) -> Result<Arc<[String]>, ApiError> {
     let stops = match stop {
         None => &[],
@@ -124,15 +149,21 @@ pub(crate) fn candidates(
     }
 }
 
+/// Refuses a number of tokens that is 0, or more than any engine counts to.
+pub(crate) fn check_count(param: &'static str, requested: Option<u32>) -> Result<(), ApiError> {
+    if requested.is_none_or(|tokens| (1..=COUNT_MAX).contains(&tokens)) {
+        return Ok(());
+    }
+    Err(ApiError::invalid(param, format!("`{param}` must be from 1 to {COUNT_MAX}")))
+}
+
 /// Most tokens of a response: what was requested, and what is left of the context.
 pub(crate) fn max_tokens(
     app: &App,
     requested: Option<u32>,
     prompt: usize,
 ) -> Result<usize, ApiError> {
-    if requested == Some(0) {
-        return Err(ApiError::invalid("max_tokens", "`max_tokens` must be at least 1"));
-    }
+    check_count("max_tokens", requested)?;
     let left = (app.batching.longest() as usize).saturating_sub(prompt).max(1);
     Ok(requested.map_or(left, |requested| left.min(requested as usize)))
 }

@@ -4,13 +4,13 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{ChatRequest, Message, Tool};
 use motley_engine::Conversation;
-use motley_engine::text::output::Format;
+use motley_engine::text::output::{ArgumentTypes, Format};
 use serde_json::{Map, Value, json};
 
 /// Messages and tools of a request.
 const MESSAGES_MAX: usize = 4096;
 const TOOLS_MAX: usize = 128;
-const NAME_BYTES_MAX: usize = 64;
+const NAME_BYTES_MAX: usize = 128;
 
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
@@ -56,6 +56,12 @@ impl<'a> Tools<'a> {
 
     pub(crate) fn list(&self) -> &[Tool] {
         self.tools
+    }
+
+    /// Types of their parameters.
+    pub(crate) fn types(&self) -> ArgumentTypes {
+        let schema = |tool: &'a Tool| (&*tool.function.name, tool.function.parameters.as_ref());
+        ArgumentTypes::new(self.tools.iter().map(schema))
     }
 
     fn values(&self) -> Vec<Value> {
@@ -122,9 +128,19 @@ fn turn(message: &Message, developer: bool) -> Result<Value, ApiError> {
     turn.insert("role".into(), role.into());
     turn.insert("content".into(), text(message.content.as_ref())?.into());
     if let Some(calls) = &message.tool_calls {
+        if !calls.iter().all(Value::is_object) {
+            return Err(ApiError::invalid("messages", "a call must be an object"));
+        }
         turn.insert("tool_calls".into(), calls.iter().map(call).collect());
     }
-    let named = [("tool_call_id", &message.tool_call_id), ("name", &message.name)];
+    // Templates have either name for it.
+    let thought = &message.reasoning_content.as_ref().or(message.reasoning.as_ref()).cloned();
+    let named = [
+        ("tool_call_id", &message.tool_call_id),
+        ("name", &message.name),
+        ("reasoning_content", thought),
+        ("reasoning", thought),
+    ];
     for (key, value) in named {
         if let Some(value) = value {
             turn.insert(key.into(), value.as_str().into());
@@ -217,6 +233,18 @@ mod tests {
     fn names_that_no_tool_may_have_are_refused() {
         let json = json!({ "messages": [], "tools": [{ "type": "function", "function": { "name": "a b" } }] });
         assert!(Tools::of(&request(json)).is_err());
+    }
+
+    #[test]
+    fn thoughts_of_an_earlier_answer_reach_the_template() {
+        for name in ["reasoning_content", "reasoning"] {
+            let message = json!({ "role": "assistant", "content": "Yes.", name: "Hm." });
+            let turn = turn(&serde_json::from_value(message).unwrap(), false).unwrap();
+            assert_eq!(
+                (&turn["reasoning_content"], &turn["reasoning"]),
+                (&json!("Hm."), &json!("Hm."))
+            );
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn call_schema(tools: &Tools<'_>) -> Value {
     let tools = tools.list();
     let one = |(index, tool): (usize, &crate::wire::Tool)| {
         let any = json!({ "type": "object" });
-        let mut arguments = tool.function.parameters.clone().unwrap_or(any);
+        let mut arguments = tool.function.parameters.clone().map_or(any, Value::Object);
         let inside = match tools.len() {
             1 => "#/properties/arguments".to_owned(),
             _ => format!("#/anyOf/{index}/properties/arguments"),

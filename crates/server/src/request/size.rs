@@ -52,6 +52,7 @@ pub(crate) fn check_prompts(
 
 /// Refuses a conversation whose texts are too long for certain.
 pub(crate) fn check_messages(app: &App, messages: &[Message]) -> Result<(), ApiError> {
+    // Not the thoughts of earlier answers: most templates leave them out.
     let bytes = messages.iter().map(|message| content_bytes(message.content.as_ref()));
     check_text(app, "messages", bytes.fold(0, usize::saturating_add))
 }

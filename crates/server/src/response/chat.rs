@@ -1,17 +1,20 @@
 //! `/v1/chat/completions`: deltas, calls, log-probabilities.
 
-use super::formatter::{EventFormatter, ResponseHead, finish_reason, random_id};
+use super::formatter::{EventFormatter, Frame, Framing, ResponseHead, finish_reason, random_id};
+use crate::error::ApiError;
+use crate::request::PreparedRequest;
 use crate::wire::{
     ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatResponse, FunctionCall, LogprobContent,
     LogprobList, ResponseMessage, ToolCall, ToolCallDelta, TopLogprob, Usage,
 };
 use motley_engine::batching::{Candidate, Event, Piece, SaidToken};
-use motley_engine::text::output::{Call, OutputFormat, Parsed, Parser};
+use motley_engine::text::output::{Call, Parsed, Parser};
 
 /// Formats the choices of one conversation.
 pub(crate) struct ChatFormatter {
     head: ResponseHead,
     choices: Vec<Choice>,
+    include_usage: bool,
 }
 
 /// One choice so far.
@@ -22,10 +25,11 @@ struct Choice {
 }
 
 impl ChatFormatter {
-    pub(crate) fn new(model: &str, format: OutputFormat, choices: usize) -> Self {
-        let choice = || Choice { parser: Parser::new(format), begun: false, calls: 0 };
-        let choices = (0..choices).map(|_| choice()).collect();
-        Self { head: ResponseHead::new("chatcmpl", model), choices }
+    pub(crate) fn new(model: &str, prepared: &PreparedRequest) -> Self {
+        let choice = |_| Choice { parser: prepared.parser(), begun: false, calls: 0 };
+        let choices = prepared.asks.iter().map(choice).collect();
+        let head = ResponseHead::new("chatcmpl-", model);
+        Self { head, choices, include_usage: prepared.include_usage }
     }
 
     fn chunk(&self, choices: Vec<ChatChunkChoice>) -> ChatChunk {
@@ -44,6 +48,8 @@ impl EventFormatter for ChatFormatter {
     type Chunk = ChatChunk;
     type Response = ChatResponse;
 
+    const FRAMING: Framing = Framing::EventsUntilDone;
+
     fn chunks(&mut self, index: usize, event: Event) -> Vec<ChatChunk> {
         let Some(choice) = self.choices.get_mut(index) else { return Vec::new() };
         let pieces = match event {
@@ -54,8 +60,13 @@ impl EventFormatter for ChatFormatter {
         pieces.into_iter().map(|piece| self.chunk(vec![piece])).collect()
     }
 
-    fn usage_chunk(&self, usage: Usage) -> ChatChunk {
-        ChatChunk { usage: Some(usage), ..self.chunk(Vec::new()) }
+    fn end(&mut self, usage: Usage) -> Vec<ChatChunk> {
+        let counted = || ChatChunk { usage: Some(usage), ..self.chunk(Vec::new()) };
+        self.include_usage.then(counted).into_iter().collect()
+    }
+
+    fn failure(&mut self, error: &ApiError) -> Frame {
+        Frame::new(None, &error.body())
     }
 
     fn response(self, chunks: Vec<ChatChunk>, usage: Usage) -> ChatResponse {
@@ -142,7 +153,7 @@ fn add(choice: &mut ChatChoice, piece: ChatChunkChoice) {
 
 fn tool_call(call: Call) -> ToolCall {
     let function = FunctionCall { name: call.name, arguments: call.arguments };
-    ToolCall { id: random_id("call"), r#type: "function", function }
+    ToolCall { id: random_id("call-"), r#type: "function", function }
 }
 
 fn logprob(token: SaidToken) -> LogprobContent {
@@ -163,7 +174,7 @@ fn logprob(token: SaidToken) -> LogprobContent {
 mod tests {
     use super::*;
     use motley_engine::batching::{Done, Reason};
-    use motley_engine::text::output::Format;
+    use motley_engine::text::output::{Format, OutputFormat};
 
     fn done(reason: Reason) -> Event {
         Event::Done(Done { reason, prompt_tokens: 3, reused_tokens: 0, answer_tokens: 2 })
@@ -175,7 +186,9 @@ mod tests {
 
     fn whole(calls: Format, events: Vec<Event>) -> ChatChoice {
         let format = OutputFormat { calls, thoughts: None };
-        let mut formatter = ChatFormatter::new("m", format, 1);
+        let choices = vec![Choice { parser: Parser::new(format), begun: false, calls: 0 }];
+        let head = ResponseHead::new("chatcmpl-", "m");
+        let mut formatter = ChatFormatter { head, choices, include_usage: false };
         let chunks = events.into_iter().flat_map(|event| formatter.chunks(0, event)).collect();
         formatter.response(chunks, Usage::default()).choices.remove(0)
     }

@@ -1,6 +1,8 @@
 //! `/v1/completions`: text pieces and log-probabilities.
 
-use super::formatter::{EventFormatter, ResponseHead, finish_reason};
+use super::formatter::{EventFormatter, Frame, Framing, ResponseHead, finish_reason};
+use crate::error::ApiError;
+use crate::request::PreparedRequest;
 use crate::wire::{CompletionChoice, CompletionLogprobs, CompletionResponse, Usage};
 use motley_engine::batching::{Candidate, Event, SaidToken};
 
@@ -8,6 +10,7 @@ use motley_engine::batching::{Candidate, Event, SaidToken};
 pub(crate) struct CompletionFormatter {
     head: ResponseHead,
     choices: Vec<Choice>,
+    include_usage: bool,
 }
 
 /// One continuation so far.
@@ -18,9 +21,12 @@ struct Choice {
 }
 
 impl CompletionFormatter {
-    pub(crate) fn new(model: &str, echo: Vec<String>) -> Self {
+    /// Takes the texts to begin with out of `prepared`.
+    pub(crate) fn new(model: &str, prepared: &mut PreparedRequest) -> Self {
+        let echo = std::mem::take(&mut prepared.echo);
         let choices = echo.into_iter().map(|echo| Choice { text_bytes: echo.len(), echo });
-        Self { head: ResponseHead::new("cmpl", model), choices: choices.collect() }
+        let (head, choices) = (ResponseHead::new("cmpl-", model), choices.collect());
+        Self { head, choices, include_usage: prepared.include_usage }
     }
 
     fn chunk(&self, choices: Vec<CompletionChoice>, usage: Option<Usage>) -> CompletionResponse {
@@ -38,6 +44,8 @@ impl CompletionFormatter {
 impl EventFormatter for CompletionFormatter {
     type Chunk = CompletionResponse;
     type Response = CompletionResponse;
+
+    const FRAMING: Framing = Framing::EventsUntilDone;
 
     fn chunks(&mut self, index: usize, event: Event) -> Vec<CompletionResponse> {
         let Some(choice) = self.choices.get_mut(index) else { return Vec::new() };
@@ -57,8 +65,13 @@ impl EventFormatter for CompletionFormatter {
         vec![self.chunk(vec![piece], None)]
     }
 
-    fn usage_chunk(&self, usage: Usage) -> CompletionResponse {
-        self.chunk(Vec::new(), Some(usage))
+    fn end(&mut self, usage: Usage) -> Vec<CompletionResponse> {
+        let counted = || self.chunk(Vec::new(), Some(usage));
+        self.include_usage.then(counted).into_iter().collect()
+    }
+
+    fn failure(&mut self, error: &ApiError) -> Frame {
+        Frame::new(None, &error.body())
     }
 
     fn response(self, chunks: Vec<CompletionResponse>, usage: Usage) -> CompletionResponse {

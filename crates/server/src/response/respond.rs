@@ -1,18 +1,18 @@
 //! Submits a request and sends what comes back, whole or as a stream. The shapes are the
 //! formatter's. Dropping the response drops the receivers, and with them the work.
 
-use super::formatter::EventFormatter;
+use super::formatter::{EventFormatter, Frame, Framing};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::request::PreparedRequest;
 use crate::wire::Usage;
 use axum::Json;
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use motley_engine::batching::{Ask, ClientId, Done, Event};
-use serde::Serialize;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ pub(crate) struct Submitted {
     events: Events,
     choices: usize,
     streams: bool,
-    include_usage: bool,
 }
 
 /// Hands a prepared request of `client` to the engine.
@@ -33,7 +32,7 @@ pub(crate) fn submit(
     client: ClientId,
     prepared: PreparedRequest,
 ) -> Result<Submitted, ApiError> {
-    let PreparedRequest { stream: streams, include_usage, choices, .. } = prepared;
+    let PreparedRequest { stream: streams, choices, .. } = prepared;
     let mut answers = Vec::new();
     for (index, ask) in prepared.asks.into_iter().enumerate() {
         let receiver = ReceiverStream::new(app.batching.submit(Ask { client, ..ask })?);
@@ -42,33 +41,59 @@ pub(crate) fn submit(
         answers.push(receiver.chain(lost).map(move |event| (index, event)).boxed());
     }
     let events = stream::select_all(answers.into_iter().map(until_end)).boxed();
-    Ok(Submitted { events, choices, streams, include_usage })
+    Ok(Submitted { events, choices, streams })
 }
 
 /// Sends the response of a submitted request, as a stream where that was requested.
 pub(crate) async fn respond<F: EventFormatter>(
     app: Arc<App>,
     submitted: Submitted,
-    formatter: F,
+    mut formatter: F,
     started: Instant,
 ) -> Result<Response, ApiError> {
-    let Submitted { events, choices, streams, include_usage } = submitted;
+    let Submitted { events, choices, streams } = submitted;
     let usage = Usage::default();
     let active = ActiveRequest { app, events, choices, usage, started, begun: false };
     if !streams {
         return active.collect(formatter).await;
     }
-    let ready = VecDeque::new();
-    let state = ResponseStream { active, formatter, include_usage, ready, over: false };
-    let events = stream::unfold(state, |mut state| async move {
-        let event = state.next().await?;
-        Some((Ok::<_, Infallible>(event), state))
+    let ready = frames::<F>(&formatter.begin());
+    let state = ResponseStream { active, formatter, ready, over: false };
+    let frames = stream::unfold(state, |mut state| async move {
+        let frame = state.next().await?;
+        Some((frame, state))
     });
-    let mut response = Sse::new(events).keep_alive(KeepAlive::default()).into_response();
+    let mut response = match F::FRAMING {
+        Framing::EventsUntilDone | Framing::NamedEvents => events_of(frames),
+        Framing::Lines => lines_of(frames),
+    };
     // Proxies that collect answers before passing them on would defeat the stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+fn events_of(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    let event = |frame: Frame| {
+        let event = SseEvent::default();
+        let event = match frame.name {
+            Some(name) => event.event(name),
+            None => event,
+        };
+        Ok::<_, Infallible>(event.data(frame.data))
+    };
+    Sse::new(frames.map(event)).keep_alive(KeepAlive::default()).into_response()
+}
+
+fn lines_of(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
+    let lines = frames.map(|frame| Ok::<_, Infallible>(frame.data + "\n"));
+    let lines_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    (lines_type, Body::from_stream(lines)).into_response()
+}
+
+/// Chunks written out, under their names.
+fn frames<F: EventFormatter>(chunks: &[F::Chunk]) -> VecDeque<Frame> {
+    chunks.iter().map(|chunk| Frame::new(F::name(chunk), chunk)).collect()
 }
 
 type Events = BoxStream<'static, (usize, Event)>;
@@ -139,34 +164,32 @@ impl ActiveRequest {
 struct ResponseStream<F> {
     active: ActiveRequest,
     formatter: F,
-    include_usage: bool,
-    ready: VecDeque<String>,
+    ready: VecDeque<Frame>,
     over: bool,
 }
 
 impl<F: EventFormatter> ResponseStream<F> {
-    async fn next(&mut self) -> Option<SseEvent> {
+    async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(data) = self.ready.pop_front() {
-                return Some(SseEvent::default().data(data));
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
             }
             if self.over {
                 return None;
             }
             match self.active.next().await {
                 Some(Ok((index, event))) => {
-                    let chunks = self.formatter.chunks(index, event);
-                    self.ready.extend(chunks.iter().map(json));
+                    self.ready = frames::<F>(&self.formatter.chunks(index, event));
                 }
                 Some(Err(error)) => {
-                    self.ready.push_back(json(&error.body()));
+                    self.ready.push_back(self.formatter.failure(&error));
                     self.over = true;
                 }
                 None => {
-                    if self.include_usage {
-                        self.ready.push_back(json(&self.formatter.usage_chunk(self.active.usage)));
+                    self.ready = frames::<F>(&self.formatter.end(self.active.usage));
+                    if F::FRAMING == Framing::EventsUntilDone {
+                        self.ready.push_back(Frame { name: None, data: "[DONE]".into() });
                     }
-                    self.ready.push_back("[DONE]".into());
                     self.over = true;
                 }
             }
@@ -182,10 +205,6 @@ fn count(usage: &mut Usage, first: bool, done: &Done) {
     }
     usage.completion_tokens += done.answer_tokens;
     usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
-}
-
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]

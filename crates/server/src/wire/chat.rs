@@ -2,13 +2,13 @@
 
 use super::common::{SamplingFields, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// A request to answer a conversation.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 pub struct ChatRequest {
-    /// The served model's name; may be left out.
+    /// Any name: one model is served. With `--strict-model` its own name, or none.
     pub model: Option<String>,
     #[schema(min_items = 1)]
     pub messages: Vec<Message>,
@@ -32,13 +32,13 @@ pub struct ChatRequest {
     pub reasoning_effort: Option<String>,
     /// Further variables for the template, e.g. `enable_thinking`.
     #[schema(value_type = Option<Object>)]
-    pub chat_template_kwargs: Option<serde_json::Map<String, Value>>,
+    pub chat_template_kwargs: Option<Map<String, Value>>,
     #[serde(flatten)]
     pub sampling: SamplingFields,
 }
 
 /// One turn of a conversation.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct Message {
     #[schema(value_type = Role)]
     pub role: String,
@@ -48,6 +48,12 @@ pub struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub tool_calls: Option<Vec<Value>>,
+    /// Thoughts of an earlier answer, for templates that show them again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_content: Option<String>,
+    /// The same under another name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// Which call a `tool` turn answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
@@ -118,7 +124,7 @@ pub struct Function {
     /// JSON schema of its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    pub parameters: Option<Value>,
+    pub parameters: Option<Map<String, Value>>,
 }
 
 /// Required form of a choice.

@@ -1,6 +1,8 @@
 //! What both routes share.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// How tokens are chosen and when to stop; part of every request.
@@ -35,11 +37,22 @@ pub struct SamplingFields {
     /// Send server-sent events.
     pub stream: Option<bool>,
     pub stream_options: Option<StreamOptions>,
-    /// Not supported: refused unless empty.
+    /// Added to the logits of tokens, -100 to 100; keys are tokens of the vocabulary.
     #[schema(value_type = Option<Object>)]
-    pub logit_bias: Option<serde_json::Value>,
+    pub logit_bias: Option<serde_json::Map<String, serde_json::Value>>,
     /// Continue past the model's end token.
     pub ignore_eos: Option<bool>,
+}
+
+/// A field that is an object or nothing. Left to itself, a type with named fields is read from a
+/// list as well.
+pub(super) fn object<'a, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'a>,
+    T: DeserializeOwned,
+{
+    let fields = Option::<Map<String, Value>>::deserialize(deserializer)?;
+    fields.map(|fields| T::deserialize(Value::Object(fields)).map_err(D::Error::custom)).transpose()
 }
 
 /// One stop string or several.

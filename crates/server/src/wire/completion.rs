@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// A request to continue text.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub struct CompletionRequest {
-    /// The served model's name; may be left out.
+    /// Any name: one model is served. With `--strict-model` its own name, or none.
     pub model: Option<String>,
     pub prompt: CompletionPrompt,
     /// Most tokens of a choice; 16 when absent, as in OpenAI's API.

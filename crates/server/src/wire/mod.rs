@@ -1,12 +1,24 @@
 //! The API's types, as clients write and read them. No behaviour beyond defaults.
 //!
-//! * `chat`, `completion`: requests, responses and chunks of one route each.
-//! * `common`: what both share: sampling, usage, log-probabilities.
+//! * `chat`, `completion`: requests, responses and chunks of one route of OpenAI's each.
+//! * `responses`: the same of its newer route; `anthropic`: of Anthropic's routes;
+//!   `ollama`: of Ollama's; `tokens`: of llama.cpp's.
+//! * `common`: what OpenAI's share: sampling, usage, models.
 
+mod anthropic;
 mod chat;
 mod common;
 mod completion;
+mod ollama;
+mod responses;
+mod tokens;
 
+pub use anthropic::{
+    AnthropicContent, AnthropicConversation, AnthropicError, AnthropicErrorBody, AnthropicMessage,
+    AnthropicRole, AnthropicText, AnthropicTool, AnthropicToolChoice, AnthropicUsage, BlockDelta,
+    InputBlock, MessageEnd, MessagesEvent, MessagesRequest, MessagesResponse, NamedEvent,
+    OutputBlock, OutputConfig, OutputSchema, TextBlock, Thinking, TokenCount,
+};
 pub use chat::{
     ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatRequest, ChatResponse, Content,
     Function, FunctionCall, LogprobContent, LogprobList, Message, ResponseFormat, ResponseMessage,
@@ -15,4 +27,19 @@ pub use chat::{
 pub use common::{Model, ModelList, SamplingFields, Stop, StreamOptions, Usage, UsageDetails};
 pub use completion::{
     CompletionChoice, CompletionLogprobs, CompletionPrompt, CompletionRequest, CompletionResponse,
+};
+pub use ollama::{
+    OllamaAnswer, OllamaCall, OllamaChatRequest, OllamaCounts, OllamaDetails, OllamaError,
+    OllamaFields, OllamaFormat, OllamaFunction, OllamaGenerateRequest, OllamaMessage, OllamaModel,
+    OllamaModels, OllamaOptions, OllamaSaid, OllamaShow, OllamaShowRequest, OllamaVersion, Think,
+};
+pub use responses::{
+    AnswerItem, AnswerPart, AnswerReasoning, AnswerStatus, AnswerText, DeletedResponse,
+    EventFields, IncompleteDetails, InputItem, InputTokens, ItemContent, ItemPart, OutputTokens,
+    ReasoningOptions, ResponseError, ResponseObject, ResponsesEvent, ResponsesInput,
+    ResponsesRequest, ResponsesTool, ResponsesToolChoice, ResponsesUsage, TextFormat, TextOptions,
+};
+pub use tokens::{
+    DetokenizeRequest, DetokenizeResponse, TokenPiece, TokenizeRequest, TokenizeResponse,
+    TokenizedToken,
 };

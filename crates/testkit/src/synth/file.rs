@@ -114,9 +114,9 @@ fn for_each_chunk(
     let mut rng = seeded(seed, name);
     let row_bytes = ty.row_bytes(dims[0]).expect("a plan holds whole rows") as usize;
     match &tensor.values {
-        Values::Ones => {
+        Values::Constant { value } => {
             debug_assert_eq!(*ty, GgmlType::F32);
-            sink(&1f32.to_le_bytes().repeat(dims.iter().product::<u64>() as usize))
+            sink(&value.to_le_bytes().repeat(dims.iter().product::<u64>() as usize))
         }
         Values::Rows { stds } => {
             let mut row = vec![0; row_bytes];

@@ -22,8 +22,11 @@ const BIAS_STD: f32 = 0.1;
 /// How the values of a tensor are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// All 1 (F32 only): a norm that only normalises.
-    Ones,
+    /// All the same (F32 only).
+    Constant {
+        /// The number.
+        value: f32,
+    },
     /// Zero mean and this standard deviation.
     Random {
         /// Standard deviation.
@@ -127,11 +130,15 @@ impl Plan {
 
     /// The matrix from heads of `width` in sum back to the residual stream.
     pub fn attention_output(&mut self, layer: u64, width: u64) {
+        self.residual_output(&format!("blk.{layer}.attn_output.weight"), width);
+    }
+
+    /// The same under another name, where something else stands in for attention.
+    pub fn residual_output(&mut self, name: &str, width: u64) {
         let shape = self.request.shape;
         let ty = self.type_for(width, self.dense_type());
         let std = matrix_std(width) / (2.0 * shape.layers as f32).sqrt();
-        let name = format!("blk.{layer}.attn_output.weight");
-        self.push(&name, &[width, shape.hidden], ty, Values::Random { std });
+        self.push(name, &[width, shape.hidden], ty, Values::Random { std });
     }
 
     /// Biases of `q`, `k` and `v`.
@@ -152,19 +159,32 @@ impl Plan {
     /// Router and the three matrices of all routed experts.
     pub fn experts(&mut self, layer: u64) {
         let shape = self.request.shape;
+        self.router(layer);
+        self.expert_matrix(layer, "gate", shape.hidden, shape.ff);
+        self.expert_matrix(layer, "up", shape.hidden, shape.ff);
+        self.expert_matrix(layer, "down", shape.ff, shape.hidden);
+    }
+
+    /// The same with gate and up in one matrix.
+    pub fn experts_fused(&mut self, layer: u64) {
+        let shape = self.request.shape;
+        self.router(layer);
+        self.expert_matrix(layer, "gate_up", shape.hidden, 2 * shape.ff);
+        self.expert_matrix(layer, "down", shape.ff, shape.hidden);
+    }
+
+    fn router(&mut self, layer: u64) {
         let stds = router::row_stds(&self.request, layer);
         let name = format!("blk.{layer}.ffn_gate_inp.weight");
-        let dims = [shape.hidden, shape.experts];
+        let dims = [self.request.shape.hidden, self.request.shape.experts];
         self.push(&name, &dims, GgmlType::F32, Values::Rows { stds });
-        for (part, dims) in [
-            ("gate", [shape.hidden, shape.ff, shape.experts]),
-            ("up", [shape.hidden, shape.ff, shape.experts]),
-            ("down", [shape.ff, shape.hidden, shape.experts]),
-        ] {
-            let ty = self.type_for(dims[0], self.request.quant);
-            let name = format!("blk.{layer}.ffn_{part}_exps.weight");
-            self.push(&name, &dims, ty, Values::Random { std: matrix_std(dims[0]) });
-        }
+    }
+
+    fn expert_matrix(&mut self, layer: u64, part: &str, inputs: u64, outputs: u64) {
+        let dims = [inputs, outputs, self.request.shape.experts];
+        let ty = self.type_for(inputs, self.request.quant);
+        let name = format!("blk.{layer}.ffn_{part}_exps.weight");
+        self.push(&name, &dims, ty, Values::Random { std: matrix_std(inputs) });
     }
 
     /// A dense gated FFN named `ffn_{gate,up,down}<suffix>`, as of shared experts.
@@ -186,9 +206,14 @@ impl Plan {
         self.push(name, dims, GgmlType::BF16, Values::Random { std: matrix_std(dims[0]) });
     }
 
-    /// A vector of ones.
+    /// A vector of ones: a norm that only normalises.
     pub fn norm(&mut self, name: &str, len: u64) {
-        self.push(name, &[len], GgmlType::F32, Values::Ones);
+        self.constant(name, &[len], 1.0);
+    }
+
+    /// F32 that are all the same.
+    pub fn constant(&mut self, name: &str, dims: &[u64], value: f32) {
+        self.push(name, dims, GgmlType::F32, Values::Constant { value });
     }
 
     /// A small random bias.

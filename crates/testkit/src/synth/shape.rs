@@ -28,7 +28,7 @@ pub struct Shape {
 
 /// llama.cpp's `LLAMA_MAX_EXPERTS` and `LLAMA_MAX_LAYERS`.
 const EXPERTS_MAX: u64 = 512;
-const LAYERS_MAX: u64 = 512;
+pub(super) const LAYERS_MAX: u64 = 512;
 
 impl Shape {
     /// Refuses numbers that no architecture takes.

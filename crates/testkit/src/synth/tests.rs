@@ -40,13 +40,23 @@ const PLAIN: Features = Features {
 
 fn expected(arch: Arch) -> Features {
     match arch {
-        Arch::Qwen3moe | Arch::Llama | Arch::Phimoe | Arch::Granitemoe => PLAIN,
+        Arch::Qwen3moe | Arch::Llama | Arch::Phimoe | Arch::Granitemoe | Arch::Gemma4 => PLAIN,
         Arch::Olmoe => Features { normalised: false, ..PLAIN },
         Arch::Qwen2moe => Features { normalised: false, shared: true, shared_gate: true, ..PLAIN },
+        Arch::Qwen35moe => Features { shared: true, shared_gate: true, ..PLAIN },
+        Arch::Granitehybrid => Features { shared: true, ..PLAIN },
+        Arch::Glm4moe => Features {
+            gating: Gating::Sigmoid,
+            selection_bias: true,
+            shared: true,
+            leading_dense_layers: 1,
+            ..PLAIN
+        },
+        Arch::MinimaxM2 => Features { gating: Gating::Sigmoid, selection_bias: true, ..PLAIN },
         Arch::GptOss => {
             Features { gating: Gating::SoftmaxWeight, normalised: false, logit_bias: true, ..PLAIN }
         }
-        Arch::Deepseek2 => Features {
+        Arch::Deepseek2 | Arch::Deepseek32 => Features {
             gating: Gating::Sigmoid,
             grouped: true,
             selection_bias: true,

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What is asked of the model, and how many tokens.
-pub(super) const ASKED: [&str; 4] = ["--prompt", "The capital of France is", "--tokens", "8"];
+/// What the model continues, with how many tokens: the most likely ones, so that answers compare.
+pub(super) const ASKED: [&str; 7] =
+    ["--raw", "--temperature", "0", "--prompt", "The capital of France is", "--tokens", "8"];
 
 /// `program` with a folder of its own for what it measures and keeps: not the user's.
 pub(super) fn at_home(program: &Path, home: &Path) -> Command {

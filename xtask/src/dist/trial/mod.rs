@@ -3,11 +3,13 @@
 //!
 //! - [`root`]: a Debian with nothing but its base; [`install`]: how each artefact gets into one.
 //! - `asked`: how the program is called; `variants`: every CPU level's kernels, one by one, on this machine.
+//! - [`recording`]: the first minutes in such a root, on a terminal.
 //! - [`speed`]: pairs of runs, one after the other.
 //! - [`report`]: what came of it.
 
 mod asked;
 pub mod install;
+pub mod recording;
 pub mod report;
 pub mod root;
 pub mod speed;

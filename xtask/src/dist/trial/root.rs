@@ -10,6 +10,8 @@ use std::process::Command;
 
 /// Beside the base: what `pip install` needs.
 const PACKAGES: &str = "--include=python3-venv";
+/// Gives a command its own mounts.
+pub(super) const UNSHARE: &str = "unshare";
 /// Run in a mount namespace of its own: `$0` is the root, then pairs of folders to show up to `--`,
 /// then the command. `/dev` and `/sys` are the machine's.
 const ENTER: &str = r#"
@@ -89,7 +91,11 @@ impl Root {
 
     /// What `words` print when run inside.
     pub(super) fn output(&self, words: &[&str]) -> Result<String> {
-        let mut command = Command::new("unshare");
+        output(&mut self.enter(Command::new(UNSHARE), words))
+    }
+
+    /// `words` inside, for `command`, which calls [`UNSHARE`] in the end.
+    pub(super) fn enter(&self, mut command: Command, words: &[&str]) -> Command {
         command.args(["--mount", "--propagation", "private", "sh", "-c", ENTER]).arg(&self.folder);
         for (inside, folder) in &self.shown {
             command.arg(inside).arg(folder);
@@ -100,6 +106,7 @@ impl Root {
         } else {
             command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/srv");
         }
-        output(command.args(words))
+        command.args(words);
+        command
     }
 }

@@ -89,7 +89,8 @@ fn load() -> Result<f64> {
 
 fn speeds(mut command: Command, model: &Path) -> Result<Speeds> {
     let prompt = "motley ".repeat(PROMPT_WORDS);
-    command.arg("run").arg(model).args(["--json", "--no-record", "--tokens", TOKENS]);
+    command.arg("run").arg(model).args(["--raw", "--temperature", "0", "--tokens", TOKENS]);
+    command.args(["--json", "--no-record"]);
     let answer: Value = serde_json::from_str(&output(command.args(["--prompt", &prompt]))?)?;
     let number = |name: &str| answer[name].as_f64().with_context(|| format!("no {name}"));
     Ok(Speeds { prefill: number("prefill_tokens_per_s")?, decode: number("decode_tokens_per_s")? })

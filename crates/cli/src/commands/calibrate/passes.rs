@@ -36,8 +36,8 @@ pub(super) fn measure(
         std::fs::read_to_string(text).with_context(|| format!("cannot read {}", text.display()))?;
     let asked = Asked {
         threads: Some(threads),
-        context_tokens: (READ_TOKENS + DECODE_TOKENS + 1).next_multiple_of(256) as u32,
-        ..args.wishes.asked(Outputs::Streams(1))
+        context_tokens: Some((READ_TOKENS + DECODE_TOKENS + 1).next_multiple_of(256) as u32),
+        ..args.wishes.asked(Outputs::One)
     };
     let alone = known.decide(&asked)?;
     let fits = alone.loading == Loading::Mapped;
@@ -46,6 +46,7 @@ pub(super) fn measure(
     let job = |decision: Decision| Job {
         model: path.clone(),
         context: decision.session.context_tokens,
+        kv: decision.session.kv,
         chunk: decision.session.chunk_tokens,
         decision: Some(decision),
         text: Some(text.clone()),

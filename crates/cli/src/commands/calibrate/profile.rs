@@ -45,7 +45,7 @@ pub(super) fn run(
     let decision = known.decide(&args.wishes.asked(Outputs::All))?;
     let wishes = &args.wishes;
     let chooses = wishes.policy.is_none() && wishes.prefetch.is_none();
-    let for_run = chooses.then(|| known.decide(&wishes.asked(Outputs::Streams(1)))).transpose()?;
+    let for_run = chooses.then(|| known.decide(&wishes.asked(Outputs::One))).transpose()?;
     let machine = known.machine.clone();
     let engine = execute(runtime, global, known, &decision, false)?;
     if !engine.spec().is_moe() {
@@ -91,8 +91,9 @@ fn read_text(
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut tokens = engine.tokenize(&text)?;
     tokens.truncate(args.read);
-    let piece = (args.wishes.context as usize).saturating_sub(args.decode + 1);
-    ensure!(piece > 0, "--context {} leaves no room for text", args.wishes.context);
+    let context = session.options().context_tokens;
+    let piece = (context as usize).saturating_sub(args.decode + 1);
+    ensure!(piece > 0, "--context {context} leaves no room for text");
     ensure!(tokens.len() > 8, "{}: too short to learn from", path.display());
     let held = (tokens.len() as f64 * (1.0 - HELD_OUT)) as usize;
     for (tokens, held_out) in [(&tokens[..held], false), (&tokens[held..], true)] {

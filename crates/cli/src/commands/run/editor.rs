@@ -5,13 +5,12 @@
 //! <state>/motley/history.jsonl    one JSON string per entry, the oldest first
 //! ```
 
-use crate::state::{folder, make_private};
+use crate::files::write_private;
+use crate::state::folder;
 use anyhow::{Context, Result};
-use motley_trace::whole_file::WholeFile;
 use rustyline::error::ReadlineError;
 use rustyline::history::{History, MemHistory, SearchDirection};
 use rustyline::{Config, Editor as LineEditor};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Entries kept.
@@ -96,11 +95,7 @@ impl Editor {
                 text.push('\n');
             }
         }
-        let name = || path.display().to_string();
-        make_private(path).with_context(name)?;
-        let mut file = WholeFile::replace(path).with_context(name)?;
-        file.write_all(text.as_bytes()).with_context(name)?;
-        file.finish().with_context(name)
+        write_private(path, &text)
     }
 }
 

@@ -63,7 +63,7 @@ fn read_text(name: &str, source: impl Read) -> Result<String> {
         .with_context(|| format!("{name} is no text: it has bytes that are not UTF-8"))?;
     let text = text.trim_end_matches(['\r', '\n']);
     if text.trim().is_empty() {
-        bail!("{name} has no text to ask about");
+        bail!("{name} has no text to ask about; -p gives a question");
     }
     Ok(text.to_owned())
 }

@@ -5,13 +5,12 @@
 //! <state>/motley/chats/NAME.json    { "version": 1, "model": …, "messages": [ … ] }
 //! ```
 
-use crate::state::{folder, make_private};
+use crate::files::write_private;
+use crate::state::folder;
 use anyhow::{Context, Result, ensure};
 use motley_model::ModelSpec;
-use motley_trace::whole_file::WholeFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io::Write;
 use std::path::PathBuf;
 
 const FORMAT_VERSION: u32 = 1;
@@ -30,18 +29,13 @@ struct Saved {
 /// Keeps `messages`; returns where.
 pub(super) fn save(name: &str, model: &ModelSpec, messages: &[Value]) -> Result<PathBuf> {
     let path = path_of(name)?;
-    let shown = || format!("cannot write {}", path.display());
     let saved = Saved {
         version: FORMAT_VERSION,
         model: model.name.clone().unwrap_or_else(|| model.architecture.clone()),
         messages: messages.to_vec(),
     };
     let text = serde_json::to_string_pretty(&saved)? + "\n";
-    std::fs::create_dir_all(chats()?).with_context(shown)?;
-    make_private(&path).with_context(shown)?;
-    let mut file = WholeFile::replace(&path).with_context(shown)?;
-    file.write_all(text.as_bytes()).with_context(shown)?;
-    file.finish().with_context(shown)?;
+    write_private(&path, &text)?;
     Ok(path)
 }
 

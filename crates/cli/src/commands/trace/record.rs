@@ -16,7 +16,7 @@ pub(crate) fn run(global: &Global, record: &Record) -> Result<()> {
     let text = prompt(record)?;
     let runtime = Runtime::start(Seam::Registered)?;
     let Loaded { engine, decision } =
-        load(runtime, global, &record.model, &record.load, Outputs::Streams(1))?;
+        load(runtime, global, &record.model, &record.load, Outputs::One)?;
     if !engine.spec().is_moe() {
         bail!("{}: a dense model has no routing to record", record.model.display());
     }

@@ -1,93 +1,34 @@
-//! Hermes and Qwen: `<tool_call>{"name": …, "arguments": …}</tool_call>`, any number of
-//! times, text before and between.
+//! Hermes, Qwen 2.5 and 3, Granite 4: `<tool_call>{"name": …, "arguments": …}</tool_call>`.
 
-use super::marks::{Found, Marks};
-use super::parsed::{Call, Parsed};
+use super::blocks::{Block, Frame, Read};
+use super::json::{self, End, Json};
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 
-#[derive(Debug, Default)]
-pub(super) struct Hermes {
-    marks: Marks,
-    /// The call so far, inside one.
-    inside: Option<String>,
-    called: bool,
-    /// White space after a call: text when other text follows, nothing before the next call.
-    blank: String,
-    /// Whether other text came since the last marker.
-    said: bool,
+pub(super) const FRAME: Frame = Frame { open: &[OPEN], close: &[CLOSE], after: &[CLOSE], read };
+
+/// Also for models that write such a block where they should write tags.
+pub(super) fn read(block: &Block<'_>) -> Read {
+    read_between(block, OPEN, CLOSE)
 }
 
-impl Hermes {
-    pub(super) fn push(&mut self, text: &str) -> Parsed {
-        self.marks.push(text);
-        let mut parsed = Parsed::default();
-        loop {
-            let wanted = if self.inside.is_some() { [CLOSE] } else { [OPEN] };
-            match (self.marks.next(&wanted), &mut self.inside) {
-                (Found::Mark(text, _), None) => {
-                    self.text(&text, &mut parsed);
-                    self.blank.clear();
-                    self.said = false;
-                    self.inside = Some(String::new());
-                }
-                (Found::Mark(text, _), Some(call)) => {
-                    call.push_str(&text);
-                    self.close(&mut parsed, CLOSE);
-                }
-                (Found::Text(text), None) => {
-                    self.text(&text, &mut parsed);
-                    return parsed;
-                }
-                (Found::Text(text), Some(call)) => {
-                    call.push_str(&text);
-                    return parsed;
-                }
-            }
-        }
-    }
-
-    pub(super) fn finish(&mut self) -> Parsed {
-        let mut parsed = Parsed::default();
-        let rest = self.marks.rest();
-        match &mut self.inside {
-            Some(call) => {
-                call.push_str(&rest);
-                self.close(&mut parsed, "");
-            }
-            None => self.text(&rest, &mut parsed),
-        }
-        parsed
-    }
-
-    /// Ends the current call; what cannot be parsed as one becomes text.
-    fn close(&mut self, parsed: &mut Parsed, end: &str) {
-        let Some(text) = self.inside.take() else { return };
-        match Call::from_text(&text) {
-            Some(call) => {
-                parsed.calls.push(call);
-                self.called = true;
-            }
-            None => parsed.text.push_str(&format!("{OPEN}{text}{end}")),
-        }
-    }
-
-    /// Blank lines around calls are not text, in whatever pieces they come.
-    fn text(&mut self, text: &str, parsed: &mut Parsed) {
-        self.said |= !self.called || !text.trim().is_empty();
-        self.blank.push_str(text);
-        if self.said {
-            parsed.text.push_str(&std::mem::take(&mut self.blank));
-        }
+/// Calls as JSON between any two marks.
+pub(super) fn read_between(block: &Block<'_>, open: &str, close: &str) -> Read {
+    let body = block.text.strip_suffix(close);
+    let end = if body.is_some() { End::Marked } else { End::Open };
+    match json::calls(body.unwrap_or(block.text), &[open, close], end) {
+        Json::Is(calls) => Read::whole(Some(calls), block),
+        Json::InString if !block.last => Read::More,
+        Json::InString | Json::Not => Read::Text,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Format::Hermes;
+    use super::super::Parsed;
     use super::super::tests::{call, check};
-    use super::*;
 
     #[test]
     fn calls_and_the_text_before_them() {
@@ -127,5 +68,20 @@ mod tests {
     fn a_call_that_is_whole_but_not_closed_counts() {
         let text = r#"<tool_call>{"name":"f","arguments":"{}"}"#;
         check(Hermes, text, &Parsed { calls: vec![call("f", "{}")], ..Parsed::default() });
+    }
+
+    #[test]
+    fn a_mark_in_a_string_closes_nothing() {
+        let text = r#"<tool_call>{"name":"f","arguments":{"a":"</tool_call>"}}</tool_call>"#;
+        let calls = vec![call("f", r#"{"a":"</tool_call>"}"#)];
+        check(Hermes, text, &Parsed { calls, ..Parsed::default() });
+    }
+
+    #[test]
+    fn a_mark_in_prose_opens_nothing() {
+        let text = r#"In <tool_call> marks: <tool_call>{"name":"f"}</tool_call>"#;
+        let text_before = "In <tool_call> marks: ".to_owned();
+        let calls = vec![call("f", "{}")];
+        check(Hermes, text, &Parsed { text: text_before, calls, ..Parsed::default() });
     }
 }

@@ -20,6 +20,11 @@ impl Marks {
         self.held.push_str(text);
     }
 
+    /// Puts text back, before all that is held.
+    pub(super) fn unread(&mut self, text: &str) {
+        self.held.insert_str(0, text);
+    }
+
     /// Text and the first marker in it, or the text that is certain.
     pub(super) fn next(&mut self, marks: &[&'static str]) -> Found {
         let first = marks.iter().filter_map(|mark| Some((self.held.find(mark)?, *mark))).min();

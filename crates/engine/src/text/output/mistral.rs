@@ -1,11 +1,13 @@
 //! Mistral: after `[TOOL_CALLS]` either a JSON list of calls or `name[ARGS]{…}`.
 
+use super::json::{self, End, Json};
 use super::marks::{Found, Marks};
-use super::parsed::{Call, Parsed};
-use serde_json::Value;
+use super::parsed::{Call, Parsed, is_name};
 
 const OPEN: &str = "[TOOL_CALLS]";
 const ARGUMENTS: &str = "[ARGS]";
+/// Some models write an identifier between name and arguments.
+const CALL_ID: &str = "[CALL_ID]";
 
 #[derive(Debug, Default)]
 pub(super) struct Mistral {
@@ -52,14 +54,13 @@ impl Mistral {
 }
 
 fn calls(written: &str) -> Option<Vec<Call>> {
-    if let Some((name, arguments)) = written.split_once(ARGUMENTS) {
-        let arguments: Value = serde_json::from_str(arguments.trim()).ok()?;
-        return Some(vec![Call { name: name.trim().into(), arguments: arguments.to_string() }]);
-    }
-    match serde_json::from_str(written.trim()).ok()? {
-        Value::Array(calls) => calls.iter().map(Call::from_json).collect(),
-        call => Some(vec![Call::from_json(&call)?]),
-    }
+    let Some((head, arguments)) = written.split_once(ARGUMENTS) else {
+        let Json::Is(calls) = json::calls(written, &[], End::Open) else { return None };
+        return Some(calls);
+    };
+    let name = head.split_once(CALL_ID).map_or(head, |(name, _)| name).trim();
+    let Json::Is(arguments) = json::arguments(arguments, End::Open) else { return None };
+    is_name(name).then(|| vec![Call { name: name.into(), arguments }])
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn names_with_arguments() {
         let text = r#"Hm. [TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}"#;
-        let calls = vec![call("f", r#"{"a":1}"#), call("g", "{}")];
+        let calls = vec![call("f", r#"{"a": 1}"#), call("g", "{}")];
         check(Mistral, text, &Parsed { text: "Hm. ".into(), calls, ..Parsed::default() });
     }
 

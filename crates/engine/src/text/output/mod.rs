@@ -1,19 +1,44 @@
-//! A model's output, parsed: text, thoughts, function calls. One format of calls, one file; an
-//! unknown format is plain text. `thoughts` come before any of them. Text arrives in pieces, and what may be the beginning of a marker is
-//! held back until it is clear. Public because whatever a model writes comes through here: it can be
-//! tried without one.
+//! A model's output, parsed: text, thoughts, function calls. Text arrives in pieces, and what may be the
+//! beginning of a marker is held back until it is clear; in which pieces it came changes nothing.
+//! Public because whatever a model writes comes through here: it can be tried without one.
+//!
+//! * `thoughts`: taken from the beginning, before anything else.
+//! * `format`: which formats of calls there are, and how a model's is found. One format, one file.
+//! * `blocks`: calls between marks, which most formats are; `tags` and `marked` are what those share
+//!   that write tags, and those that write JSON between control tokens.
+//! * `json`, `types`: arguments, mended and typed.
 
+mod blocks;
+mod deepseek;
+mod dsml;
 mod forced;
+mod format;
+mod gemma;
+mod glm;
 mod harmony;
 mod hermes;
+mod json;
+mod kimi;
+mod listed;
+mod llama;
+mod marked;
 mod marks;
+mod minimax;
 mod mistral;
 mod parsed;
+mod qwen;
+mod seed;
+mod tags;
 mod thoughts;
+mod types;
 
+pub use format::Format;
 pub use parsed::{Call, Parsed};
 pub use thoughts::Thoughts;
+pub use types::ArgumentTypes;
 
+use format::Reader;
+use std::sync::Arc;
 use thoughts::{Split, ThoughtReader};
 
 /// How what a model writes is read.
@@ -51,113 +76,48 @@ impl OutputFormat {
     }
 }
 
-/// How a model writes function calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// No calls: everything is text.
-    Plain,
-    /// `<tool_call>{…}</tool_call>`: Hermes, Qwen.
-    Hermes,
-    /// `[TOOL_CALLS][{…}]` or `[TOOL_CALLS]name[ARGS]{…}`: Mistral.
-    Mistral,
-    /// Channels between control tokens: gpt-oss.
-    Harmony,
-    /// The output is one call as JSON, as its schema enforces.
-    Forced,
-}
-
-impl Format {
-    /// Recognised by the markers in the model's template.
-    fn of_template(template: &str) -> Self {
-        let marks = [
-            ("<|channel|>", Self::Harmony),
-            ("[TOOL_CALLS]", Self::Mistral),
-            ("<tool_call>", Self::Hermes),
-        ];
-        marks.into_iter().find(|(mark, _)| template.contains(mark)).map_or(Self::Plain, |m| m.1)
-    }
-
-    /// Whether its markers are control tokens, which are hidden by default.
-    fn control_tokens(self) -> bool {
-        matches!(self, Self::Mistral | Self::Harmony)
-    }
-}
-
 /// Parses output as it arrives.
 #[derive(Debug)]
 pub struct Parser {
     thoughts: Option<ThoughtReader>,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Plain,
-    Hermes(hermes::Hermes),
-    Mistral(mistral::Mistral),
-    Harmony(harmony::Harmony),
-    Forced(forced::Forced),
+    reader: Reader,
 }
 
 impl Parser {
     /// One that has read nothing. Harmony has its own way of thoughts.
     pub fn new(format: OutputFormat) -> Self {
+        Self::with_types(format, Arc::default())
+    }
+
+    /// The same with functions whose parameters' types are known.
+    pub fn with_types(format: OutputFormat, types: Arc<ArgumentTypes>) -> Self {
         let thoughts = format.thoughts.filter(|_| format.calls != Format::Harmony);
-        Self { thoughts: thoughts.map(ThoughtReader::new), kind: Kind::new(format.calls) }
+        Self {
+            thoughts: thoughts.map(ThoughtReader::new),
+            reader: Reader::new(format.calls, types),
+        }
     }
 
     /// Adds text; returns what is certain now.
     pub fn push(&mut self, text: &str) -> Parsed {
         match &mut self.thoughts {
-            None => self.kind.push(text),
+            None => self.reader.push(text),
             Some(reader) => {
                 let Split { thought, rest } = reader.push(text);
-                Parsed { thought, ..self.kind.push(&rest) }
+                Parsed { thought, ..self.reader.push(&rest) }
             }
         }
     }
 
     /// What was held back, after the last text.
     pub fn finish(&mut self) -> Parsed {
-        let Some(reader) = &mut self.thoughts else { return self.kind.finish() };
+        let Some(reader) = &mut self.thoughts else { return self.reader.finish() };
         let Split { thought, rest } = reader.finish();
-        let mut parsed = Parsed { thought, ..self.kind.push(&rest) };
-        let last = self.kind.finish();
+        let mut parsed = Parsed { thought, ..self.reader.push(&rest) };
+        let last = self.reader.finish();
         parsed.text.push_str(&last.text);
         parsed.calls.extend(last.calls);
         parsed
-    }
-}
-
-impl Kind {
-    fn new(format: Format) -> Self {
-        match format {
-            Format::Plain => Self::Plain,
-            Format::Hermes => Self::Hermes(hermes::Hermes::default()),
-            Format::Mistral => Self::Mistral(mistral::Mistral::default()),
-            Format::Harmony => Self::Harmony(harmony::Harmony::default()),
-            Format::Forced => Self::Forced(forced::Forced::default()),
-        }
-    }
-
-    fn push(&mut self, text: &str) -> Parsed {
-        match self {
-            Self::Plain => Parsed { text: text.to_owned(), ..Parsed::default() },
-            Self::Hermes(parser) => parser.push(text),
-            Self::Mistral(parser) => parser.push(text),
-            Self::Harmony(parser) => parser.push(text),
-            Self::Forced(parser) => parser.push(text),
-        }
-    }
-
-    fn finish(&mut self) -> Parsed {
-        match self {
-            Self::Plain => Parsed::default(),
-            Self::Hermes(parser) => parser.finish(),
-            Self::Mistral(parser) => parser.finish(),
-            Self::Harmony(parser) => parser.finish(),
-            Self::Forced(parser) => parser.finish(),
-        }
     }
 }
 
@@ -200,14 +160,6 @@ mod tests {
 
     pub(super) fn call(name: &str, arguments: &str) -> Call {
         Call { name: name.into(), arguments: arguments.into() }
-    }
-
-    #[test]
-    fn formats_are_recognised_by_their_markers() {
-        assert_eq!(Format::of_template("…<tool_call>…"), Format::Hermes);
-        assert_eq!(Format::of_template("…[TOOL_CALLS]…"), Format::Mistral);
-        assert_eq!(Format::of_template("<|start|>…<|channel|>…<tool_call>"), Format::Harmony);
-        assert_eq!(Format::of_template("{{ messages }}"), Format::Plain);
     }
 
     #[test]

@@ -4,7 +4,14 @@
 use super::marks::{Found, Marks};
 
 /// Marks around thoughts, as templates write them.
-const MARKS: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THINK]")];
+const MARKS: [(&str, &str); 5] = [
+    ("<think>", "</think>"),
+    ("[THINK]", "[/THINK]"),
+    // Gemma 4, Seed-OSS, MiniMax-M3.
+    ("<|channel>thought", "<channel|>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+];
 
 /// How a model writes its thoughts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

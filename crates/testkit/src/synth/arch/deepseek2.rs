@@ -3,6 +3,7 @@
 //!
 //! Derived numbers follow the proportions of V3 (hidden 7168, head 128: ranks 1536 and 512).
 
+use super::Arch;
 use crate::synth::Shape;
 use crate::synth::plan::{Plan, count};
 use anyhow::{Result, ensure};
@@ -26,16 +27,19 @@ struct Latent {
 }
 
 impl Latent {
-    fn of(shape: &Shape) -> Self {
-        // llama.cpp tells the lite variant by these numbers of layers alone.
-        let lite = matches!(shape.layers, 26 | 27);
+    fn of(shape: &Shape, lite: bool) -> Self {
         Self {
-            q_rank: (!lite).then(|| (shape.hidden / 5).next_multiple_of(256)),
+            q_rank: (!lite).then(|| q_rank(shape)),
             kv_rank: 4 * shape.head_dim,
             nope: shape.head_dim,
             rope: shape.head_dim / 2,
         }
     }
+}
+
+/// Rank of the query's bottleneck, where there is one.
+pub(super) fn q_rank(shape: &Shape) -> u64 {
+    (shape.hidden / 5).next_multiple_of(256)
 }
 
 /// Groups the router chooses from, and how many it keeps.
@@ -56,23 +60,33 @@ impl Groups {
 }
 
 /// Refuses shapes without a layer of experts.
-pub(super) fn check(shape: &Shape) -> Result<()> {
-    ensure!(shape.layers > DENSE_LAYERS, "deepseek2: --layers must be over {DENSE_LAYERS}");
+pub(super) fn check(arch: Arch, shape: &Shape) -> Result<()> {
+    ensure!(shape.layers > DENSE_LAYERS, "{arch}: --layers must be over {DENSE_LAYERS}");
     ensure!(
         Groups::of(shape).is_some(),
-        "deepseek2: half of 4 (from 64 experts: 8) groups of --experts must hold --topk"
+        "{arch}: half of 4 (from 64 experts: 8) groups of --experts must hold --topk"
     );
     Ok(())
 }
 
 /// Keys and tensors.
 pub(super) fn fill(plan: &mut Plan, shape: &Shape) {
-    let latent = Latent::of(shape);
-    keys(plan, shape, &latent);
+    // llama.cpp tells the lite variant by these numbers of layers alone.
+    let lite = matches!(shape.layers, 26 | 27);
+    fill_variant(plan, shape, &Latent::of(shape, lite));
+}
+
+/// The same, never the lite variant.
+pub(super) fn fill_whole(plan: &mut Plan, shape: &Shape) {
+    fill_variant(plan, shape, &Latent::of(shape, false));
+}
+
+fn fill_variant(plan: &mut Plan, shape: &Shape, latent: &Latent) {
+    keys(plan, shape, latent);
     plan.ends();
     for layer in 0..shape.layers {
         plan.norms(layer);
-        attention(plan, shape, &latent, layer);
+        attention(plan, shape, latent, layer);
         if layer < DENSE_LAYERS {
             plan.dense_ffn(layer, "", shape.ff * shape.topk);
         } else {

@@ -24,6 +24,18 @@ pub enum Arch {
     GptOss,
     /// Granite 3 MoE: four multipliers.
     Granitemoe,
+    /// Qwen3.5-MoE: most layers a gated delta net in place of attention, gated shared expert.
+    Qwen35moe,
+    /// Granite 4 hybrid: most layers Mamba2 in place of attention, shared expert.
+    Granitehybrid,
+    /// GLM-4.5: sigmoid router with bias, shared expert, a layer that predicts further tokens.
+    Glm4moe,
+    /// MiniMax-M2: norms over whole queries and keys, sigmoid router with bias.
+    MinimaxM2,
+    /// DeepSeek V3.2: V3 with an indexer that chooses the tokens attention looks at.
+    Deepseek32,
+    /// Gemma 4 with experts: sliding windows, dense FFN beside experts of two matrices.
+    Gemma4,
 }
 
 impl Arch {
@@ -37,6 +49,12 @@ impl Arch {
         Self::Olmoe,
         Self::GptOss,
         Self::Granitemoe,
+        Self::Qwen35moe,
+        Self::Granitehybrid,
+        Self::Glm4moe,
+        Self::MinimaxM2,
+        Self::Deepseek32,
+        Self::Gemma4,
     ];
 
     /// The name in `general.architecture`.
@@ -50,6 +68,12 @@ impl Arch {
             Self::Olmoe => "olmoe",
             Self::GptOss => "gpt-oss",
             Self::Granitemoe => "granitemoe",
+            Self::Qwen35moe => "qwen35moe",
+            Self::Granitehybrid => "granitehybrid",
+            Self::Glm4moe => "glm4moe",
+            Self::MinimaxM2 => "minimax-m2",
+            Self::Deepseek32 => "deepseek32",
+            Self::Gemma4 => "gemma4",
         }
     }
 

@@ -4,13 +4,19 @@
 //! `load_arch_tensors`); each file here names its own. Siblings repeat each other on purpose.
 
 mod deepseek2;
+mod deepseek32;
+mod gemma4;
+mod glm4moe;
 mod gpt_oss;
+mod granitehybrid;
 mod granitemoe;
 mod kind;
 mod llama;
+mod minimax_m2;
 mod olmoe;
 mod phimoe;
 mod qwen2moe;
+mod qwen35moe;
 mod qwen3moe;
 
 pub use kind::Arch;
@@ -29,8 +35,11 @@ pub fn check(arch: Arch, shape: &Shape) -> Result<()> {
             ensure!(kv_heads == heads, "olmoe: --kv-heads must be --heads ({heads})");
             heads_fill_hidden(arch, shape)
         }
-        Arch::Deepseek2 => deepseek2::check(shape),
-        Arch::Qwen3moe | Arch::Llama | Arch::GptOss | Arch::Granitemoe => Ok(()),
+        Arch::Deepseek2 => deepseek2::check(arch, shape),
+        Arch::Deepseek32 => deepseek32::check(shape),
+        Arch::Glm4moe => glm4moe::check(shape),
+        Arch::Qwen35moe | Arch::Granitehybrid | Arch::Gemma4 => layers_of_both_kinds(arch, shape),
+        Arch::Qwen3moe | Arch::Llama | Arch::GptOss | Arch::Granitemoe | Arch::MinimaxM2 => Ok(()),
     }
 }
 
@@ -47,8 +56,20 @@ pub fn plan(request: &Request, tokenizer: &Tokenizer) -> Plan {
         Arch::Olmoe => olmoe::fill(&mut plan, shape),
         Arch::GptOss => gpt_oss::fill(&mut plan, shape),
         Arch::Granitemoe => granitemoe::fill(&mut plan, shape),
+        Arch::Qwen35moe => qwen35moe::fill(&mut plan, shape),
+        Arch::Granitehybrid => granitehybrid::fill(&mut plan, shape),
+        Arch::Glm4moe => glm4moe::fill(&mut plan, shape),
+        Arch::MinimaxM2 => minimax_m2::fill(&mut plan, shape),
+        Arch::Deepseek32 => deepseek32::fill(&mut plan, shape),
+        Arch::Gemma4 => gemma4::fill(&mut plan, shape),
     }
     plan
+}
+
+/// llama.cpp keeps a memory for each kind of layer and none may be empty.
+fn layers_of_both_kinds(arch: Arch, shape: &Shape) -> Result<()> {
+    ensure!(shape.layers >= 2, "{arch}: --layers must be over 1");
+    Ok(())
 }
 
 fn heads_fill_hidden(arch: Arch, shape: &Shape) -> Result<()> {

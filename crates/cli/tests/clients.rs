@@ -1,0 +1,71 @@
+//! Official Python packages against a real server; the scripts beside this file hold the checks.
+//! Packages are installed once, into the user's cache folder.
+
+#![allow(clippy::disallowed_methods, reason = "a test may wait")]
+
+mod support;
+
+use motley_testkit::synth::Arch;
+use std::path::Path;
+use std::process::Command;
+use support::server::{Server, count};
+
+/// Generations with a JSON schema, all of which must be valid.
+const GENERATIONS: usize = 100;
+/// An answer is the same whichever part of its prompt was computed before.
+const EXACT: [&str; 1] = ["--exact"];
+/// The key all clients are given.
+const KEY: &str = "sesame";
+
+#[test]
+fn the_package_of_openai_is_served() {
+    let generations = count("MOTLEY_GENERATIONS", GENERATIONS).to_string();
+    drive(&Client {
+        name: "openai",
+        packages: &["openai==3.49.0", "jsonschema==4.26.0"],
+        serve: &[],
+        arguments: &[&generations],
+    });
+}
+
+#[test]
+fn the_package_of_anthropic_is_served() {
+    let (name, packages) = ("anthropic", &["anthropic==2.8.0"]);
+    drive(&Client { name, packages, serve: &EXACT, arguments: &[] });
+}
+
+#[test]
+fn the_package_of_ollama_is_served() {
+    let (name, packages) = ("ollama", &["ollama==0.6.3"]);
+    drive(&Client { name, packages, serve: &EXACT, arguments: &[] });
+}
+
+/// A package and the script `{name}_client.py` that uses it.
+struct Client<'a> {
+    name: &'a str,
+    packages: &'a [&'a str],
+    /// Further flags of `motley serve`.
+    serve: &'a [&'a str],
+    /// What the script is told beside the server's URL, the key and the model's name.
+    arguments: &'a [&'a str],
+}
+
+fn drive(client: &Client<'_>) {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let Client { name, packages, serve, arguments } = client;
+    let python = support::python(&format!("{name}-venv"), packages, name);
+    let Some(python) = python else { return };
+    let flags = ["--context", "8192", "--api-key", KEY];
+    let server = Server::start(&model, &[&flags[..], serve].concat());
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let output = Command::new(python)
+        .arg(scripts.join(format!("{name}_client.py")))
+        .args([server.url().as_str(), KEY, "m"])
+        .args(*arguments)
+        .output()
+        .expect("python starts");
+    let (said, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{errors}");
+    assert!(said.trim_end().ends_with("passed"), "{said}");
+}

@@ -1,0 +1,69 @@
+//! `/api/chat` and `/api/generate`: Ollama's API.
+
+use super::generate::{Asked, Prepare, answer, asked};
+use crate::app::App;
+use crate::dialect::OllamaRefusals;
+use crate::error::ApiError;
+use crate::request::{PreparedRequest, prepare_ollama_chat, prepare_ollama_generate};
+use crate::response::{OllamaFormatter, OllamaShape, loaded};
+use crate::wire::{OllamaAnswer, OllamaChatRequest, OllamaGenerateRequest};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// Answers a conversation; unless `stream` is false as lines of JSON of the same shape.
+#[utoipa::path(
+    post,
+    path = "/api/chat",
+    request_body = OllamaChatRequest,
+    responses(
+        (status = 200, content((OllamaAnswer = "application/json"), (OllamaAnswer = "application/x-ndjson"))),
+        OllamaRefusals,
+    ),
+)]
+pub(crate) async fn chat(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    respond(app, request, OllamaShape::Chat, prepare_ollama_chat).await
+}
+
+/// Answers one text, or with `raw` continues it; unless `stream` is false as lines of JSON of the
+/// same shape.
+#[utoipa::path(
+    post,
+    path = "/api/generate",
+    request_body = OllamaGenerateRequest,
+    responses(
+        (status = 200, content((OllamaAnswer = "application/json"), (OllamaAnswer = "application/x-ndjson"))),
+        OllamaRefusals,
+    ),
+)]
+pub(crate) async fn generate(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+) -> Result<Response, ApiError> {
+    respond(app, request, OllamaShape::Generate, prepare_ollama_generate).await
+}
+
+/// A request that says nothing is told that the model is there.
+async fn respond<R: DeserializeOwned + Send + 'static>(
+    app: Arc<App>,
+    request: Request<Body>,
+    shape: OllamaShape,
+    prepare: Prepare<R, Option<PreparedRequest>>,
+) -> Result<Response, ApiError> {
+    let Asked { made, by } = asked(&app, request, prepare).await?;
+    let model = &app.options.model_name;
+    match made {
+        None => Ok(Json(loaded(shape, model)).into_response()),
+        Some(prepared) => {
+            let formatter = OllamaFormatter::new(shape, model, &prepared);
+            answer(Arc::clone(&app), by, prepared, formatter).await
+        }
+    }
+}
