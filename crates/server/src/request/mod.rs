@@ -31,6 +31,7 @@ use motley_engine::batching::Ask;
 use motley_engine::text::output::{ArgumentTypes, Format, OutputFormat, Parser};
 use params::CheckedParams;
 use std::sync::Arc;
+use tokens::check_token;
 
 /// Most tokens of a completion when the client does not say, as the API has it.
 const COMPLETION_TOKENS: u32 = 16;
@@ -160,15 +161,6 @@ fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<TextPrompt>, ApiE
 /// One turn that is text.
 fn turn(role: &str, text: String) -> Message {
     Message { role: role.into(), content: Some(text.into()), ..Message::default() }
-}
-
-/// Refuses a token that the model does not have.
-fn check_token(app: &App, param: &'static str, token: i32) -> Result<(), ApiError> {
-    let size = app.batching.engine().vocab_size();
-    match usize::try_from(token) {
-        Ok(token) if token < size => Ok(()),
-        _ => Err(ApiError::invalid(param, "a token is not in the vocabulary")),
-    }
 }
 
 /// There is one model, so any name is its name unless the server is strict.

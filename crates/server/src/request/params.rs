@@ -1,6 +1,6 @@
 //! Sampling fields and limits, checked.
 
-use super::check_token;
+use super::tokens::check_token;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{SamplingFields, Stop};

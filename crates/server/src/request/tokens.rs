@@ -1,6 +1,5 @@
 //! Text to tokens and back, for `/tokenize` and `/detokenize`. Computes nothing of a model.
 
-use super::check_token;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{
@@ -55,6 +54,15 @@ pub(crate) fn detokenize(
     let bytes = request.tokens.iter().flat_map(|&token| engine.token_bytes_with_control(token));
     let bytes: Vec<u8> = bytes.collect();
     Ok(DetokenizeResponse { content: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// Refuses a token that the model does not have.
+pub(super) fn check_token(app: &App, param: &'static str, token: i32) -> Result<(), ApiError> {
+    let size = app.batching.engine().vocab_size();
+    match usize::try_from(token) {
+        Ok(token) if token < size => Ok(()),
+        _ => Err(ApiError::invalid(param, "a token is not in the vocabulary")),
+    }
 }
 
 fn piece(bytes: Vec<u8>) -> TokenPiece {
