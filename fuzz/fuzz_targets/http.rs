@@ -73,6 +73,7 @@ fn trial() -> &'static Trial {
             strict_model: false,
             api_key: None,
             cors_origin: None,
+            prefix_cache: None,
             log_text: false,
             memory_bytes: None,
             energy: Arc::new(EnergyWatch::default().count()),

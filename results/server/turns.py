@@ -1,13 +1,15 @@
 """An agent's turns against a server with OpenAI's API: what each computes, and its first token.
 
-    python3 turns.py URL [--turns 20] [--words 9300]
+    python3 turns.py URL [--turns 20] [--words 9300] [--keep FILE]
 
-Prints one line of JSON per turn. `computed` is what the server says of itself: Motley's usage, or
+With --keep the conversation is written to FILE and goes on from there at the next call, so that a server
+can be restarted between two. Prints one line of JSON per turn. `computed` is what the server says of itself: Motley's usage, or
 `timings` of llama.cpp's server.
 """
 
 import argparse
 import json
+import os
 import random
 import time
 import urllib.request
@@ -57,16 +59,23 @@ def main():
     parser.add_argument("url")
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--words", type=int, default=9300)
+    parser.add_argument("--keep")
     parsed = parser.parse_args()
-    messages = [{"role": "system", "content": words(parsed.words, 0)}]
-    before = 0
-    for turn in range(1, parsed.turns + 1):
+    messages, before = [{"role": "system", "content": words(parsed.words, 0)}], 0
+    if parsed.keep and os.path.exists(parsed.keep):
+        with open(parsed.keep) as file:
+            messages, before = json.load(file)
+    start = len(messages) // 2 + 1
+    for turn in range(start, start + parsed.turns):
         messages.append({"role": "user", "content": words(33, turn)})
         text, prompt, computed, first = ask(parsed.url, messages)
         row = {"turn": turn, "prompt": prompt, "new": prompt - before, "computed": computed}
         print(json.dumps({**row, "first_s": round(first or 0, 3)}), flush=True)
         messages.append({"role": "assistant", "content": text or "."})
         before = prompt
+    if parsed.keep:
+        with open(parsed.keep, "w") as file:
+            json.dump([messages, before], file)
 
 
 main()

@@ -16,3 +16,11 @@ pub(crate) fn folder() -> Result<PathBuf> {
     let state = strategy.state_dir().unwrap_or_else(|| strategy.cache_dir());
     Ok(state.join("motley"))
 }
+
+/// `<cache>/motley`, for what is large and can be made again, where `<cache>` is the system's folder
+/// for that (`XDG_CACHE_HOME`, `~/.cache`, …).
+pub(crate) fn cache_folder() -> Result<PathBuf> {
+    let strategy = etcetera::choose_base_strategy()
+        .context("no folder for caches is known; --prefix-folder names one")?;
+    Ok(strategy.cache_dir().join("motley"))
+}

@@ -332,9 +332,15 @@ impl Engine {
     }
 
     /// The model's shape and its files.
-    #[cfg(feature = "npu")]
     pub(crate) fn files(&self) -> (Arc<ModelSpec>, Vec<OpenedFile>) {
         (Arc::clone(&self.spec), self.files.clone())
+    }
+
+    /// A watch over a context of this model's, where decoding shall leave cores to other programs.
+    pub(crate) fn contention_watch(&self) -> Option<ContentionWatch> {
+        let yields = self.options.yields_cores && self.threads.decode.threads > 1;
+        let watch = || ContentionWatch::new(self.pools.clone(), self.threads.decode.clone());
+        yields.then(watch)
     }
 
     /// Model and pools, for a context of the caller's own.
@@ -350,9 +356,7 @@ impl Engine {
     ) -> Result<Session, SessionError> {
         let step = Arc::<CurrentStep>::default();
         let (drive, figures) = self.drive(options.shape(), watcher, Arc::clone(&step))?;
-        let yields = self.options.yields_cores && self.threads.decode.threads > 1;
-        let watch = || ContentionWatch::new(self.pools.clone(), self.threads.decode.clone());
-        let contention = yields.then(watch);
+        let contention = self.contention_watch();
         let parts = SessionParts { pools: self.pools.clone(), drive, figures, step, contention };
         Session::new((Arc::clone(&self.model), &self.spec), options, parts)
     }

@@ -35,7 +35,7 @@ fn engine() -> Option<Arc<Engine>> {
 fn start(engine: &Arc<Engine>, exact: bool) -> Batching {
     let options =
         BatchOptions { context_tokens: 4096, sequences: 8, exact, ..BatchOptions::default() };
-    Batching::start(Arc::clone(engine), &options, None).unwrap()
+    Batching::start(Arc::clone(engine), &options, None, None).unwrap()
 }
 
 fn start_own_caches(engine: &Arc<Engine>) -> Batching {
@@ -45,7 +45,7 @@ fn start_own_caches(engine: &Arc<Engine>) -> Batching {
         own_caches: true,
         ..BatchOptions::default()
     };
-    Batching::start(Arc::clone(engine), &options, None).unwrap()
+    Batching::start(Arc::clone(engine), &options, None, None).unwrap()
 }
 
 fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
@@ -160,7 +160,7 @@ fn without_shared_prefixes_every_prompt_is_computed() {
             share_prefixes: false,
             ..BatchOptions::default()
         };
-        let batching = Batching::start(Arc::clone(&engine), &options, None).unwrap();
+        let batching = Batching::start(Arc::clone(&engine), &options, None, None).unwrap();
         let together = [0; 3].map(|_| batching.submit(ask(&engine, &prompt, 8)).unwrap());
         assert!(together.into_iter().map(read).all(|(_, _, reused)| reused == 0));
         assert_eq!(read(batching.submit(ask(&engine, &prompt, 8)).unwrap()).2, 0);
@@ -221,7 +221,7 @@ fn too_long_and_too_many_are_refused() {
     let Some(engine) = engine() else { return };
     let options =
         BatchOptions { context_tokens: 256, sequences: 1, waiting: 2, ..BatchOptions::default() };
-    let batching = Batching::start(Arc::clone(&engine), &options, None).unwrap();
+    let batching = Batching::start(Arc::clone(&engine), &options, None, None).unwrap();
     let long = batching.submit(Ask { prompt: [1; 256].into(), ..ask(&engine, "", 1) });
     assert!(matches!(long, Err(SubmitError::Refused(_))));
     let empty = batching.submit(Ask { prompt: Arc::default(), ..ask(&engine, "", 1) });

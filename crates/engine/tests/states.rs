@@ -24,7 +24,7 @@ fn engine(runtime: Runtime, model: &Path) -> Arc<Engine> {
 fn start(engine: &Arc<Engine>, sequences: u16, saved_states: u16) -> Batching {
     let options =
         BatchOptions { context_tokens: 4096, sequences, saved_states, ..BatchOptions::default() };
-    Batching::start(Arc::clone(engine), &options, None).unwrap()
+    Batching::start(Arc::clone(engine), &options, None, None).unwrap()
 }
 
 /// What is said to `prompt`, and how many of its tokens were not computed.

@@ -3,7 +3,7 @@
 
 use motley_engine::batching::{
     Ask, ClientId, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health,
-    Supervised, Turn, open,
+    Segment, SegmentKey, SegmentLimits, Supervised, Turn, open,
 };
 use motley_engine::clock::Clock;
 use motley_engine::{
@@ -67,6 +67,20 @@ impl Compute for Monotone {
     }
 
     fn copy_prefix(&mut self, _: i32, _: i32, _: i32) {}
+
+    fn on_disk(&mut self) -> Option<(SegmentLimits, Vec<Segment>)> {
+        None
+    }
+
+    fn store(&mut self, _: i32, _: &Segment) -> Option<u64> {
+        None
+    }
+
+    fn load(&mut self, _: i32, _: &Segment) -> bool {
+        false
+    }
+
+    fn erase(&mut self, _: SegmentKey) {}
 
     fn save(&mut self, _: i32, _: StateId) -> bool {
         true
@@ -287,7 +301,7 @@ fn a_model_file_that_changes_under_a_server_shows_in_its_health() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let engine = Engine::load(runtime, &copy, &options, &mut |_| true).expect("it loads");
     let shape = BatchOptions { context_tokens: 256, sequences: 1, ..BatchOptions::default() };
-    let batching = Batching::start(Arc::new(engine), &shape, None).expect("it starts");
+    let batching = Batching::start(Arc::new(engine), &shape, None, None).expect("it starts");
     assert_eq!(batching.health(), Health::Answering);
     let file = std::fs::OpenOptions::new().write(true).open(&copy).expect("it is there");
     file.set_len(4096).expect("it can be cut");

@@ -17,6 +17,8 @@ pub struct Counts {
     pub refused_cuts: u64,
     pub panics: u64,
     pub resizes: u64,
+    /// Segments of prompts that could not be read.
+    pub unread_segments: u64,
     pub clients_left: u64,
     pub slow_clients: u64,
     /// Requests handed in, and what became of them.
@@ -30,6 +32,8 @@ pub struct Counts {
     pub steps: u64,
     pub expert_reads: u64,
     pub retries: u64,
+    /// Segments of prompts read from disk.
+    pub read_segments: u64,
 }
 
 impl Counts {
@@ -47,7 +51,7 @@ impl Counts {
 
     /// All faults.
     pub fn faults(&self) -> u64 {
-        let harmless = self.late_reads + self.failed_copies + self.resizes;
+        let harmless = self.late_reads + self.failed_copies + self.resizes + self.unread_segments;
         self.harmful() + harmless + self.clients_left + self.slow_clients
     }
 
@@ -64,6 +68,7 @@ impl Counts {
             refused_cuts,
             panics,
             resizes,
+            unread_segments,
             clients_left,
             slow_clients,
             requests,
@@ -74,6 +79,7 @@ impl Counts {
             steps,
             expert_reads,
             retries,
+            read_segments,
         } = self;
         *eio += other.eio;
         *short_reads += other.short_reads;
@@ -85,6 +91,7 @@ impl Counts {
         *refused_cuts += other.refused_cuts;
         *panics += other.panics;
         *resizes += other.resizes;
+        *unread_segments += other.unread_segments;
         *clients_left += other.clients_left;
         *slow_clients += other.slow_clients;
         *requests += other.requests;
@@ -95,5 +102,6 @@ impl Counts {
         *steps += other.steps;
         *expert_reads += other.expert_reads;
         *retries += other.retries;
+        *read_segments += other.read_segments;
     }
 }

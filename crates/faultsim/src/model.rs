@@ -6,7 +6,10 @@ use crate::events::Events;
 use crate::hash::{fingerprint, mix};
 use crate::oracle::{Truth, letter};
 use crate::plan::{FaultRates, Plan, VOCAB};
-use motley_engine::batching::{BatchToken, Compute, ComputeError, ComputeFigures, StateId};
+use motley_engine::batching::{
+    BatchToken, Compute, ComputeError, ComputeFigures, Segment, SegmentKey, SegmentLengths,
+    SegmentLimits, StateId,
+};
 use motley_sched::Phase;
 use motley_sched::batch::Sharing;
 use std::borrow::Cow;
@@ -18,6 +21,9 @@ use std::time::Duration;
 /// What an injected panic carries, so that it is told from a bug.
 #[derive(Debug, Clone, Copy)]
 pub struct Injected;
+
+/// Bytes of a token on disk, and of a state.
+const TOKEN_BYTES: u64 = 10;
 
 /// A token computed: what the sequence is after it.
 struct KvCell {
@@ -44,6 +50,9 @@ pub struct FakeModel {
     saved: HashMap<StateId, u64>,
     /// States that could not be saved.
     unsaved: BTreeSet<StateId>,
+    /// The states of the tokens of every segment on disk.
+    segments: HashMap<SegmentKey, Vec<u64>>,
+    prefix_bytes: Option<u64>,
     /// Cells of all sequences, or of each where they have their own.
     cells: u32,
     shared: bool,
@@ -74,6 +83,8 @@ impl FakeModel {
             recurrent: uncut.then(|| vec![0; usize::from(plan.options.sequences)]),
             saved: HashMap::new(),
             unsaved: BTreeSet::new(),
+            segments: HashMap::new(),
+            prefix_bytes: plan.prefix_bytes.filter(|_| shared),
             cells: plan.options.context_tokens / parts,
             shared,
             alive: Rc::default(),
@@ -285,6 +296,67 @@ impl Compute for FakeModel {
         if self.saved.remove(&state).is_none() && !self.unsaved.contains(&state) {
             self.broken(|| format!("{state:?} is discarded and is not there"));
         }
+    }
+
+    fn on_disk(&mut self) -> Option<(SegmentLimits, Vec<Segment>)> {
+        let limits = SegmentLimits {
+            lengths: SegmentLengths {
+                each: 8,
+                with_state_min: 5,
+                with_state_max: 40,
+                prompt_min: 16,
+            },
+            root: SegmentKey([0; 32]),
+            most_bytes: self.prefix_bytes?,
+            token_bytes: TOKEN_BYTES,
+            state_bytes: TOKEN_BYTES,
+            read_bytes_per_second: 1e6,
+        };
+        Some((limits, Vec::new()))
+    }
+
+    fn store(&mut self, sequence: i32, segment: &Segment) -> Option<u64> {
+        let held = &self.sequences[sequence as usize];
+        let range = segment.first as usize..segment.end() as usize;
+        let Some(states) = held.get(range).map(|cells| cells.iter().map(|cell| cell.state)) else {
+            self.broken(|| format!("{segment:?} is written and not computed"));
+            return None;
+        };
+        let states: Vec<u64> = states.collect();
+        let seen = self.recurrent.as_ref().map(|all| all[sequence as usize]);
+        if seen.is_some_and(|seen| Some(&seen) != states.last()) {
+            self.broken(|| format!("{segment:?} is written with the state of another place"));
+        }
+        if self.rng.u16(..1000) < self.rates.eio {
+            return None;
+        }
+        self.segments.insert(segment.key, states);
+        Some(u64::from(segment.tokens + 1) * TOKEN_BYTES)
+    }
+
+    fn load(&mut self, sequence: i32, segment: &Segment) -> bool {
+        let has = self.sequences[sequence as usize].len();
+        if has != segment.first as usize {
+            self.broken(|| format!("{segment:?} is read after {has} tokens"));
+        }
+        let fails = self.rng.u16(..1000) < self.rates.eio;
+        let Some(states) = self.segments.get(&segment.key).filter(|_| !fails) else {
+            self.events.borrow_mut().counts.unread_segments += 1;
+            return false;
+        };
+        if let (Some(all), Some(last)) = (&mut self.recurrent, states.last()) {
+            all[sequence as usize] = *last;
+        }
+        self.alive.set(self.alive.get() + states.len() as u32);
+        let alive = &self.alive;
+        let cell = |&state: &u64| Rc::new(KvCell { state, alive: Rc::clone(alive) });
+        self.sequences[sequence as usize].extend(states.iter().map(cell));
+        self.events.borrow_mut().counts.read_segments += 1;
+        true
+    }
+
+    fn erase(&mut self, segment: SegmentKey) {
+        self.segments.remove(&segment);
     }
 
     fn clear(&mut self) {

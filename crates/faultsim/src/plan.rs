@@ -26,6 +26,8 @@ pub struct Plan {
     pub clients: Vec<ClientPlan>,
     pub experts: ExpertsPlan,
     pub machine: MachinePlan,
+    /// Bytes for beginnings of prompts on disk, where there is one for them.
+    pub prefix_bytes: Option<u64>,
     pub faults: FaultRates,
 }
 
@@ -107,6 +109,7 @@ impl Plan {
             clients,
             experts,
             machine,
+            prefix_bytes: rng.bool().then(|| rng.u64(..6000)),
             faults: FaultRates::draw(&mut rng),
         }
     }

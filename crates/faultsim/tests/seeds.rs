@@ -23,10 +23,12 @@ fn two_thousand_seeds_break_no_rule() {
         counts.refused_cuts,
         counts.panics,
         counts.resizes,
+        counts.unread_segments,
         counts.clients_left,
         counts.slow_clients,
     ];
     assert!(kinds.iter().all(|&kind| kind > 0), "every kind of fault is met: {counts:?}");
+    assert!(counts.read_segments > SEEDS, "hardly any prompt is read: {counts:?}");
     assert!(counts.answered_right_under_faults > SEEDS, "too unkind: {counts:?}");
 }
 

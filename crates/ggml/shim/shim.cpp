@@ -133,9 +133,9 @@ int motley_memory_seq_rm(
 }
 
 int motley_memory_seq_cp(
-        llama_context * context, int32_t from, int32_t to, int32_t tokens, Words words) {
+        llama_context * context, int32_t from, int32_t to, int32_t first, int32_t end, Words words) {
     return guarded(words, [&] {
-        llama_memory_seq_cp(llama_get_memory(context), from, to, 0, tokens);
+        llama_memory_seq_cp(llama_get_memory(context), from, to, first, end);
     });
 }
 

@@ -95,6 +95,16 @@ impl Contention {
         self.trial.is_some()
     }
 
+    /// What a token takes is another from here on, for reasons of its own: a trial is broken off, and
+    /// the times seen so far are no measure. The number of threads stays, but for a trial's.
+    pub fn forget(&mut self) {
+        self.recent.clear();
+        self.slow.clear();
+        if let Some(trial) = self.trial.take() {
+            self.threads = trial.from;
+        }
+    }
+
     /// Takes note of a token; the number of threads for the next when it changes.
     pub fn observe(&mut self, seen: Seen) -> Option<u32> {
         let before = self.threads;
@@ -277,6 +287,21 @@ mod tests {
             contention.observe(Seen { now, took, contended: Some(true) });
         }
         assert!((1..40).contains(&on_fewer), "{on_fewer} of 5000 tokens on one thread");
+    }
+
+    #[test]
+    fn a_trial_that_is_broken_off_changes_nothing() {
+        let mut world = World::new(2, true);
+        while !world.contention.is_trying() {
+            world.run(20, true);
+        }
+        world.contention.forget();
+        assert!(!world.contention.is_trying());
+        assert_eq!(world.contention.threads(), 2);
+        world.run(10_000, true);
+        assert_eq!(world.contention.threads(), 1);
+        world.contention.forget();
+        assert_eq!(world.contention.threads(), 1, "what was found out stays");
     }
 
     #[test]

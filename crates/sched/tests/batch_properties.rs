@@ -3,8 +3,8 @@
 //! the beginning of its request's tokens, whatever was copied, cut short or sent back.
 
 use motley_sched::batch::{
-    BatchLimits, Change, ClientId, Planner, Prompt, Refused, RequestId, Sharing, StateId, Step,
-    StepPart,
+    BatchLimits, Change, ClientId, Planner, Prompt, Refused, RequestId, Segment, SegmentKey,
+    SegmentLengths, SegmentLimits, Sharing, StateId, Step, StepPart,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -65,11 +65,63 @@ struct Cache {
     /// Of a memory that cannot be cut: the tokens each sequence's state has seen.
     states: HashMap<u16, Vec<i32>>,
     saved: HashMap<StateId, Vec<i32>>,
+    disk: Disk,
+}
+
+/// What is on disk: the tokens of every segment with those before it, and its bytes.
+#[derive(Default)]
+struct Disk {
+    segments: HashMap<SegmentKey, (Vec<i32>, u64)>,
+    most_bytes: u64,
+    /// Every so many reads and writes one fails; never with 0.
+    fails_every: u32,
+    tries: u32,
+}
+
+impl Disk {
+    const ROOT: SegmentKey = SegmentKey([7; 32]);
+    const TOKEN_BYTES: u64 = 10;
+    const STATE_BYTES: u64 = 30;
+
+    fn limits(&self) -> SegmentLimits {
+        SegmentLimits {
+            lengths: SegmentLengths {
+                each: 8,
+                with_state_min: 5,
+                with_state_max: 25,
+                prompt_min: 16,
+            },
+            root: Self::ROOT,
+            most_bytes: self.most_bytes,
+            token_bytes: Self::TOKEN_BYTES,
+            state_bytes: Self::STATE_BYTES,
+            read_bytes_per_second: 1e5,
+        }
+    }
+
+    fn fails(&mut self) -> bool {
+        self.tries += 1;
+        self.fails_every > 0 && self.tries.is_multiple_of(self.fails_every)
+    }
+
+    fn store(&mut self, segment: Segment, held: &[i32], planner: &mut Planner) {
+        assert!(held.len() >= segment.end() as usize, "what is written is computed");
+        let tokens = held[..segment.end() as usize].to_vec();
+        assert_eq!(segment.key, segment.parent.then(&tokens[segment.first as usize..]));
+        if self.fails() {
+            return planner.on_unstored(segment.key);
+        }
+        let bytes = u64::from(segment.tokens) * Self::TOKEN_BYTES + Self::STATE_BYTES;
+        assert!(self.segments.insert(segment.key, (tokens, bytes)).is_none(), "written once");
+        planner.on_stored(Segment { bytes, ..segment });
+        let all: u64 = self.segments.values().map(|(_, bytes)| bytes).sum();
+        assert!(all <= self.most_bytes, "{all} bytes of {}", self.most_bytes);
+    }
 }
 
 impl Cache {
     /// `uncut`: states matter, because they cannot be cut.
-    fn apply(&mut self, step: &Step, planner: &Planner, uncut: bool) {
+    fn apply(&mut self, step: &Step, planner: &mut Planner, uncut: bool) {
         for change in &step.changes {
             match *change {
                 Change::Drop { sequence } => {
@@ -98,6 +150,16 @@ impl Cache {
                 Change::Discard { state } => {
                     assert!(self.saved.remove(&state).is_some(), "{state:?} is there");
                 }
+                Change::Store { sequence, segment } => {
+                    let held: Vec<i32> =
+                        self.sequences[&sequence].iter().map(|&(token, _)| token).collect();
+                    assert!(!uncut || held.len() == segment.end() as usize, "the state is there");
+                    self.disk.store(segment, &held, planner);
+                }
+                Change::Load { sequence, segment } => {
+                    self.load(sequence, &segment, planner);
+                }
+                Change::Erase { segment } => drop(self.disk.segments.remove(&segment)),
             }
         }
         for part in &step.parts {
@@ -116,6 +178,22 @@ impl Cache {
                 assert_eq!(*seen, known, "the state has seen the sequence's tokens");
             }
         }
+    }
+
+    fn load(&mut self, sequence: u16, segment: &Segment, planner: &mut Planner) {
+        let held = self.sequences.entry(sequence).or_default();
+        assert_eq!(held.len(), segment.first as usize, "segments follow each other");
+        let tokens = self.disk.segments[&segment.key].0.clone();
+        assert_eq!(tokens.len(), segment.end() as usize);
+        if self.disk.fails() {
+            return planner.on_unloaded(sequence, segment);
+        }
+        for &token in &tokens[segment.first as usize..] {
+            self.next_cell += 1;
+            held.push((token, self.next_cell));
+        }
+        self.states.insert(sequence, tokens);
+        planner.on_loaded(segment, Duration::from_millis(1));
     }
 
     fn cells(&self) -> usize {
@@ -170,7 +248,7 @@ impl World {
             Sharing::States { most } => Some(usize::from(most)),
             _ => None,
         };
-        self.cache.apply(&step, &self.planner, states.is_some());
+        self.cache.apply(&step, &mut self.planner, states.is_some());
         assert!(self.cache.saved.len() <= states.unwrap_or(0), "states over budget");
         assert!(self.cache.cells() <= self.limits.cells as usize, "cells over budget");
         assert_eq!(self.cache.cells(), self.planner.figures().cells_used as usize);
@@ -244,12 +322,17 @@ proptest! {
         limits in limits(),
         asked in proptest::collection::vec(asked(120), 1..14),
         token_ms in 0..3_u64,
+        disk in proptest::option::of((0..4000_u64, 0..6_u32)),
     ) {
         let mut world = World::new(limits, asked, Duration::from_millis(token_ms));
+        if let Some((most_bytes, fails_every)) = disk {
+            world.cache.disk = Disk { most_bytes, fails_every, ..Disk::default() };
+            world.planner.keep_on_disk(world.cache.disk.limits(), &[]);
+        }
         world.run();
         world.planner.forget_prefixes();
         let step = world.planner.plan();
-        world.cache.apply(&step, &world.planner, false);
+        world.cache.apply(&step, &mut world.planner, false);
         prop_assert_eq!(world.cache.cells(), 0);
         prop_assert_eq!(world.planner.figures().active, 0);
     }

@@ -23,7 +23,7 @@ pub(crate) fn begin(
     let watcher = ExpertCounts::watcher(&expert_counts);
     let template = engine.chat_template().unwrap_or_default();
     let format = engine.output_format();
-    let batching = Batching::start(engine, batch, Some(watcher))?;
+    let batching = Batching::start(engine, batch, options.prefix_cache.as_ref(), Some(watcher))?;
     let gate = Gate::new(admission_limits(batch, &options.limits));
     Ok(App {
         metrics: Metrics::new(batching.clone(), Arc::clone(&gate), Arc::clone(&options.energy)),

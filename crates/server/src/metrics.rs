@@ -168,6 +168,7 @@ fn counters(figures: &BatchFigures) -> Vec<Row<u64>> {
         ),
         ("prompt_tokens", "Prompt tokens computed", figures.prompt_tokens),
         ("reused_prompt_tokens", "Prompt tokens not computed again", figures.planner.reused_tokens),
+        ("loaded_prompt_tokens", "Of them read from disk", figures.planner.loaded_tokens),
         ("answer_tokens", "Tokens sampled", figures.answer_tokens),
         ("steps", "Steps computed", figures.steps),
         ("decode_steps", "Steps in which streams only decoded", figures.decode_steps),

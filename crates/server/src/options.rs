@@ -2,6 +2,7 @@
 
 use crate::origin::CorsOrigin;
 use motley_engine::EnergyCounter;
+use motley_engine::batching::PrefixCache;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub struct ServeOptions {
     pub api_key: Option<String>,
     /// The one origin whose pages may call the API; none by default.
     pub cors_origin: Option<CorsOrigin>,
+    /// Where beginnings of prompts are kept beyond memory; nowhere by default.
+    pub prefix_cache: Option<PrefixCache>,
     /// Write prompts and responses to the log.
     pub log_text: bool,
     /// Ceiling for memory, shown beside what is used.

@@ -20,6 +20,11 @@ use tempfile::{Builder, NamedTempFile};
 /// End of the name of a file that is being written; readers of folders pass such files over.
 pub const UNFINISHED: &str = "part";
 
+/// Rights of every new file, before the process's mask.
+const ANY_FILE: u32 = 0o666;
+/// Of one that only its owner may read.
+const OWN_FILE: u32 = 0o600;
+
 /// A file being written. Dropped before [`WholeFile::finish`], it leaves no trace.
 #[derive(Debug)]
 pub struct WholeFile(Place);
@@ -42,15 +47,21 @@ impl WholeFile {
             }
             Ok(found) => {
                 let path = fs::canonicalize(path)?;
-                let part = part_beside(&path)?;
+                let part = part_beside(&path, ANY_FILE)?;
                 part.as_file().set_permissions(found.permissions())?;
                 Ok(Self(Place::Beside { part, path }))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Self(Place::Beside { part: part_beside(path)?, path: path.to_path_buf() }))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self(Place::Beside {
+                part: part_beside(path, ANY_FILE)?,
+                path: path.to_path_buf(),
+            })),
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`WholeFile::replace`] of a plain file, for what only its owner may read.
+    pub fn private(path: &Path) -> io::Result<Self> {
+        Ok(Self(Place::Beside { part: part_beside(path, OWN_FILE)?, path: path.to_path_buf() }))
     }
 
     /// Brings what was written so far to the disk: a full disk is found out here at the latest.
@@ -103,7 +114,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn create(paths: impl IntoIterator<Item = PathBuf>, bytes: &[u8]) -> io::Result<PathBuf> {
     let mut paths = paths.into_iter().peekable();
     let first = paths.peek().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut part = part_beside(first)?;
+    let mut part = part_beside(first, ANY_FILE)?;
     part.write_all(bytes)?;
     part.as_file().sync_all()?;
     for path in paths {
@@ -116,8 +127,9 @@ pub fn create(paths: impl IntoIterator<Item = PathBuf>, bytes: &[u8]) -> io::Res
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// An unfinished file in the folder of `path`, with the rights any new file gets.
-fn part_beside(path: &Path) -> io::Result<NamedTempFile> {
+/// An unfinished file in the folder of `path`, with these rights as far as the process's mask leaves
+/// them.
+fn part_beside(path: &Path, rights: u32) -> io::Result<NamedTempFile> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut prefix = OsString::from(".");
     prefix.push(name);
@@ -128,8 +140,7 @@ fn part_beside(path: &Path) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // What the process's mask leaves of it, as for every file it makes.
-        builder.permissions(fs::Permissions::from_mode(0o666));
+        builder.permissions(fs::Permissions::from_mode(rights));
     }
     builder.tempfile_in(folder_of(path))
 }

@@ -46,6 +46,15 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "MS", conflicts_with = "exact",
           value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) step_time: Option<u32>,
+    /// Keep beginnings of prompts on disk, at most so many bytes: after a restart, or when memory
+    /// had no room, they are read where that is faster than computing them
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["exact", "no_share_prefix", "stream_context"],
+          value_parser = super::size::parse_size)]
+    pub(crate) prefix_cache: Option<u64>,
+    /// Folder for --prefix-cache (default: the user's cache folder). Who can read it can learn what
+    /// prompts said
+    #[arg(long, value_name = "FOLDER", requires = "prefix_cache")]
+    pub(crate) prefix_folder: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) safety: SafetyArgs,
     #[command(flatten)]

@@ -6,7 +6,9 @@ use crate::known::Known;
 use crate::load::execute;
 use crate::npu;
 use crate::sandbox::Sandbox;
+use crate::state;
 use anyhow::{Context, Result, ensure};
+use motley_engine::batching::PrefixCache;
 use motley_engine::{BatchOptions, EnergyWatch, Engine, Runtime, Seam};
 use motley_plan::budget::saved_states;
 use motley_plan::{Decision, Outputs};
@@ -15,6 +17,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a disk reads that was not measured: less than most of those that hold models.
+const DISK_BYTES_PER_SECOND: f64 = 1e9;
 
 /// Threads that talk to clients; computing has its own.
 const TALKING_THREADS: usize = 2;
@@ -33,9 +38,11 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         !(decision.exact && paced),
         "--step-time: the plan is exact, so chunks have one length"
     );
+    let prefixes = prefix_cache(serve, &known, &decision)?;
     // Meters are looked for before files are given up, and read by a thread started after it.
     let energy = EnergyWatch::of(Path::new("/"), &decision);
-    let written: Vec<_> = serve.npu.written().into_iter().collect();
+    let folder = prefixes.as_ref().map(|cache| cache.folder.clone());
+    let written: Vec<_> = serve.npu.written().into_iter().chain(folder).collect();
     let needed = (&written[..], serve.npu.load_library()?);
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, needed)?;
     let mut engine = execute(runtime, global, known, &decision, false)?;
@@ -48,7 +55,10 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    let options = serve_options(serve, api_key, engine.memory_bytes(), energy);
+    let options = ServeOptions {
+        prefix_cache: prefixes,
+        ..serve_options(serve, api_key, engine.memory_bytes(), energy)
+    };
     let batch = batch_options(serve, &decision);
     talking.block_on(answer(global, &batch, options, Arc::new(engine), &sandbox))
 }
@@ -78,6 +88,25 @@ fn tell_the_system() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::warn!("the service manager does not hear that the server is ready: {error}");
     }
+}
+
+/// The folder for beginnings of prompts, made before files are given up.
+fn prefix_cache(serve: &Serve, known: &Known, decision: &Decision) -> Result<Option<PrefixCache>> {
+    let Some(most_bytes) = serve.prefix_cache else { return Ok(None) };
+    ensure!(
+        !decision.exact,
+        "--prefix-cache: the plan is exact, so every prompt is computed whole"
+    );
+    let folder = match &serve.prefix_folder {
+        Some(folder) => folder.clone(),
+        None => state::cache_folder()?.join("prefixes"),
+    };
+    PrefixCache::make_folder(&folder)
+        .with_context(|| format!("--prefix-cache: cannot make {}", folder.display()))?;
+    let measured = known.measured.as_ref().and_then(|measured| measured.disk.as_ref());
+    let read_bytes_per_second =
+        measured.map_or(DISK_BYTES_PER_SECOND, |disk| disk.alone_gb_per_s * 1e9);
+    Ok(Some(PrefixCache { folder, most_bytes, read_bytes_per_second }))
 }
 
 fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
@@ -113,6 +142,7 @@ fn serve_options(
         strict_model: serve.strict_model,
         api_key,
         cors_origin: safety.cors.clone(),
+        prefix_cache: None,
         log_text: safety.log_text,
         memory_bytes,
         energy: Arc::new(energy.count()),

@@ -4,7 +4,7 @@
 use crate::blocks::figures::StreamFigures;
 use motley_ggml::{BatchToken, SeamCounts};
 use motley_sched::Phase;
-use motley_sched::batch::StateId;
+use motley_sched::batch::{Segment, SegmentKey, SegmentLimits, StateId};
 use std::borrow::Cow;
 
 /// A cache of sequences over a model. Positions of a sequence are `0..` without gaps.
@@ -31,6 +31,19 @@ pub trait Compute {
 
     /// Forgets what was kept as `state`.
     fn discard(&mut self, state: StateId);
+
+    /// What is kept on disk of prompts, and what is there, most recently used last; asked for once.
+    fn on_disk(&mut self) -> Option<(SegmentLimits, Vec<Segment>)>;
+
+    /// Keeps a segment of `sequence` on disk; its bytes there, `None` when it cannot be had.
+    fn store(&mut self, sequence: i32, segment: &Segment) -> Option<u64>;
+
+    /// Puts a segment from disk at the end of `sequence`; `false` when it is not there as it was,
+    /// and the sequence is as before.
+    fn load(&mut self, sequence: i32, segment: &Segment) -> bool;
+
+    /// Forgets a segment on disk.
+    fn erase(&mut self, segment: SegmentKey);
 
     /// Empties every sequence, and forgets every state.
     fn clear(&mut self);

@@ -3,6 +3,7 @@
 //!
 //! * `door`: where requests are handed in; `supervise`: the thread, and what its end means.
 //! * `worker`: what it does; `compute`: what that needs of a context; `llama`: llama.cpp's as that.
+//! * `segments`: beginnings of prompts as files.
 //! * `shared`: what thread and handles share; `health`: whether answers come.
 //! * `stream`: one request on its way: sampler, text, stop strings, log-probabilities.
 //! * `stop`: stop strings in text that arrives in pieces.
@@ -17,6 +18,7 @@ mod compute;
 mod door;
 mod health;
 mod llama;
+mod segments;
 mod shared;
 mod stop;
 mod stream;
@@ -27,7 +29,10 @@ pub use compute::{Compute, ComputeError, ComputeFigures};
 pub use door::{Door, SubmitError, open};
 pub use health::{FAILING_FOR, Health};
 pub use motley_ggml::BatchToken;
-pub use motley_sched::batch::{ClientId, Refused, StateId};
+pub use motley_sched::batch::{
+    ClientId, Refused, Segment, SegmentKey, SegmentLengths, SegmentLimits, StateId,
+};
+pub use segments::PrefixCache;
 pub use shared::{BatchFigures, BatchOptions};
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 pub use supervise::{Supervised, Turn};
@@ -50,15 +55,17 @@ pub struct Batching {
 }
 
 impl Batching {
-    /// Makes the context and starts its thread. `watcher` sees every routing decision.
+    /// Makes the context and starts its thread. Beginnings of prompts are kept in `prefixes` too,
+    /// where streams share a cache. `watcher` sees every routing decision.
     #[allow(clippy::disallowed_methods, reason = "a driver owns threads")]
     pub fn start(
         engine: Arc<Engine>,
         options: &BatchOptions,
+        prefixes: Option<&PrefixCache>,
         watcher: Option<Box<dyn RoutingWatcher>>,
     ) -> Result<Self, SessionError> {
         let sharing = options.sharing(engine.keeps_every_position());
-        let compute = LlamaCompute::new(&engine, options, sharing, watcher)?;
+        let compute = LlamaCompute::new(&engine, options, sharing, prefixes, watcher)?;
         let places = compute.places();
         let (door, supervised) = open(compute, options, sharing, Arc::new(WallClock::start()));
         std::thread::spawn(move || supervised.run());

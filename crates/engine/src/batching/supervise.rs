@@ -105,6 +105,7 @@ fn turn<C: Compute>(
             worker.turn();
             Turn::Worked
         }
+        (true, _) if worker.tidy() => Turn::Worked,
         (true, false) => Turn::Idle,
         (true, true) => Turn::Ended,
     }

@@ -8,7 +8,7 @@ use super::stream::{Event, Next, Reason, Stream};
 use crate::chunk::chunk_for;
 use motley_ggml::BatchToken;
 use motley_sched::Phase;
-use motley_sched::batch::{Change, Planner, Prompt, RequestId, Sharing, StepPart};
+use motley_sched::batch::{Change, Planner, Prompt, RequestId, Segment, Sharing, StepPart};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,15 +27,19 @@ pub(super) struct Worker<C> {
 
 impl<C: Compute> Worker<C> {
     pub(super) fn new(
-        compute: C,
+        mut compute: C,
         options: &BatchOptions,
         sharing: Sharing,
         shared: Arc<Shared>,
     ) -> Self {
+        let mut planner = Planner::new(options.limits(sharing));
+        if let Some((limits, found)) = compute.on_disk() {
+            planner.keep_on_disk(limits, &found);
+        }
         Self {
             compute,
             rows: Vec::with_capacity(options.batch_tokens() as usize),
-            planner: Planner::new(options.limits(sharing)),
+            planner,
             streams: BTreeMap::new(),
             options: *options,
             shared,
@@ -57,6 +61,18 @@ impl<C: Compute> Worker<C> {
         self.drop_gone();
         self.step();
         self.publish();
+    }
+
+    /// Writes one segment of a prompt that is kept, which nobody waits for; `false` when there is
+    /// none.
+    pub(super) fn tidy(&mut self) -> bool {
+        let has = self.planner.has_to_store();
+        if has {
+            let step = self.planner.plan();
+            self.carry_out(&step.changes);
+            self.publish();
+        }
+        has
     }
 
     /// Everyone gets `reason` and is gone; the planner is left as it is.
@@ -179,6 +195,27 @@ impl<C: Compute> Worker<C> {
             Change::Restore { sequence, state } => self.compute.restore(i32::from(sequence), state),
             Change::Discard { state } => {
                 self.compute.discard(state);
+                true
+            }
+            Change::Store { sequence, segment } => {
+                match self.compute.store(i32::from(sequence), &segment) {
+                    Some(bytes) => self.planner.on_stored(Segment { bytes, ..segment }),
+                    None => self.planner.on_unstored(segment.key),
+                }
+                true
+            }
+            Change::Load { sequence, segment } => {
+                let begun = self.shared.clock.now();
+                if self.compute.load(i32::from(sequence), &segment) {
+                    let took = self.shared.clock.now().saturating_sub(begun);
+                    self.planner.on_loaded(&segment, took);
+                } else {
+                    self.planner.on_unloaded(sequence, &segment);
+                }
+                true
+            }
+            Change::Erase { segment } => {
+                self.compute.erase(segment);
                 true
             }
         }

@@ -4,6 +4,8 @@ use crate::blocks::machine::disk::ExpertsError;
 use crate::text::sampling::BadLogits;
 use motley_ggml::{ContextError, DecodeError};
 use motley_plan::budget::TooLittleMemory;
+use std::io;
+use std::path::PathBuf;
 
 /// Why a session could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +31,9 @@ pub enum SessionError {
     /// What was computed is no choice of tokens.
     #[error("token {token} of the context: {source}")]
     Logits { token: usize, source: BadLogits },
+    /// The folder for beginnings of prompts cannot be used, or the model's files not be read.
+    #[error("--prefix-cache: {}: {error}", folder.display())]
+    PrefixCache { folder: PathBuf, error: io::Error },
     /// More tokens than the context holds.
     #[error(
         "{tokens} tokens do not fit into a context of {context_tokens}; give a larger --context"

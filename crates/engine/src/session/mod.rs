@@ -262,7 +262,8 @@ impl Session {
     /// After a token that computed for `took`.
     fn yield_cores(&mut self, took: Duration) {
         let took = Nanos(took.as_nanos() as u64);
-        if let Some(pools) = self.contention.as_mut().and_then(|watch| watch.after_token(took)) {
+        let watch = self.contention.as_mut();
+        if let Some(pools) = watch.and_then(|watch| watch.after_step(took, 1)) {
             self.context.set_pools(pools);
         }
     }

@@ -1,4 +1,4 @@
-//! Watches whether other programs take the cores away while a session decodes, and has fewer
+//! Watches whether other programs take the cores away while a context decodes, and has fewer
 //! threads decode while they do. Reads counters and makes pools; `sched::contention` decides.
 
 use crate::clock::now;
@@ -18,10 +18,10 @@ const INTERVAL: Nanos = Nanos(200_000_000);
 /// waits of a machine's own housekeeping stay below.
 const CONTENDED_SHARE: f64 = 0.15;
 
-/// The watch of one session.
+/// The watch of one context.
 pub(crate) struct ContentionWatch {
     contention: Contention,
-    /// What the session decodes with when it has the cores for itself.
+    /// What it decodes with when it has the cores for itself.
     all: ThreadSet,
     pools: Pools,
     /// Pools of fewer threads, made when first needed.
@@ -30,10 +30,12 @@ pub(crate) struct ContentionWatch {
     read: (Nanos, Option<u64>),
     contended: Option<bool>,
     changes: u64,
+    /// Of the last step.
+    rows: usize,
 }
 
 impl ContentionWatch {
-    /// A watch over a session that decodes on `pools.decode`, which was made from `all`.
+    /// A watch over a context that decodes on `pools.decode`, which was made from `all`.
     pub(crate) fn new(pools: Pools, all: ThreadSet) -> Self {
         Self {
             contention: Contention::new(all.threads, Nanos::ZERO),
@@ -44,6 +46,7 @@ impl ContentionWatch {
             read: (Nanos::ZERO, waited_us()),
             contended: None,
             changes: 0,
+            rows: 1,
         }
     }
 
@@ -52,15 +55,24 @@ impl ContentionWatch {
         self.changes
     }
 
-    /// After a token that computed for `took`: the pools to go on with, when they change.
-    pub(crate) fn after_token(&mut self, took: Nanos) -> Option<Pools> {
+    /// After a step that computed `rows` tokens of as many sequences for `took`: the pools to go on
+    /// with, when they change. Prompts have as few threads as tokens while others want the cores.
+    pub(crate) fn after_step(&mut self, took: Nanos, rows: usize) -> Option<Pools> {
         let now = Nanos(self.started.elapsed().as_nanos() as u64);
         self.look(now);
-        let threads = self.contention.observe(Seen { now, took, contended: self.contended })?;
+        let before = self.contention.threads();
+        if std::mem::replace(&mut self.rows, rows) != rows {
+            self.contention.forget();
+        }
+        self.contention.observe(Seen { now, took, contended: self.contended });
+        let threads = self.contention.threads();
+        if threads == before {
+            return None;
+        }
         self.changes += 1;
         let way = if self.contention.is_trying() { "tries" } else { "goes on with" };
         tracing::info!(
-            "decode {way} {threads} of {} threads: {:.0} ms for the last token, cores {}",
+            "decode {way} {threads} of {} threads: {:.0} ms for the last step, cores {}",
             self.all.threads,
             took.as_us() / 1e3,
             match self.contended {
@@ -70,7 +82,9 @@ impl ContentionWatch {
             }
         );
         let decode = self.pool(threads)?;
-        Some(Pools { decode, prefill: Arc::clone(&self.pools.prefill) })
+        let yields = threads < self.all.threads && !self.contention.is_trying();
+        let prefill = Arc::clone(if yields { &decode } else { &self.pools.prefill });
+        Some(Pools { decode, prefill })
     }
 
     fn look(&mut self, now: Nanos) {

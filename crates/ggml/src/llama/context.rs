@@ -14,6 +14,7 @@ use crate::seam::link::{BackendLink, SeamCounts};
 use llama_cpp_sys_2 as sys;
 use motley_model::KvType;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// llama.h's `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, a macro: only what of a sequence's memory cannot
 /// be cut.
 const PARTIAL_ONLY: sys::llama_state_seq_flags = 1;
+/// All of it.
+const WHOLE: sys::llama_state_seq_flags = 0;
 
 /// Shape of a context.
 #[derive(Debug, Clone, Copy)]
@@ -244,14 +247,57 @@ impl Context {
     /// with [`ContextOptions::unified`].
     pub fn copy_prefix(&mut self, from: i32, to: i32, tokens: i32) {
         // SAFETY: the context and its memory are live.
-        let copied = unsafe { shim::memory_seq_cp(self.raw.as_ptr(), from, to, tokens) };
+        let copied = unsafe { shim::memory_seq_cp(self.raw.as_ptr(), from, to, 0..tokens) };
         self.heed(copied);
     }
 
     /// What of `sequence`'s memory cannot be cut, as it is now: recurrent states. `None` when
     /// llama.cpp gives none.
     pub fn save_state(&mut self, sequence: i32) -> Option<Vec<u8>> {
-        let (raw, flags) = (self.raw.as_ptr(), PARTIAL_ONLY);
+        self.state_of(sequence, PARTIAL_ONLY)
+    }
+
+    /// All of `sequence`'s memory at `positions`, and what of it cannot be cut as it is now. `spare`
+    /// is an empty sequence, and is again. `None` when llama.cpp gives none. Only with
+    /// [`ContextOptions::unified`].
+    pub fn save_segment(
+        &mut self,
+        sequence: i32,
+        spare: i32,
+        positions: Range<i32>,
+    ) -> Option<Vec<u8>> {
+        // SAFETY: the context and its memory are live.
+        let copied = unsafe { shim::memory_seq_cp(self.raw.as_ptr(), sequence, spare, positions) };
+        self.heed(copied)?;
+        let state = self.state_of(spare, WHOLE);
+        state.filter(|_| self.truncate(spare, 0))
+    }
+
+    /// Puts what [`Context::save_segment`] gave at the end of `sequence`, whose next position is the
+    /// first of `positions`; `false` when llama.cpp refuses it, and the sequence is as before.
+    pub fn load_segment(
+        &mut self,
+        sequence: i32,
+        spare: i32,
+        positions: Range<i32>,
+        state: &[u8],
+    ) -> bool {
+        let last = positions.end - 1;
+        let read = self.put_state(spare, state, WHOLE) && self.last_position(spare) == last;
+        // SAFETY: the context and its memory are live.
+        let copied = read
+            .then(|| unsafe { shim::memory_seq_cp(self.raw.as_ptr(), spare, sequence, positions) });
+        let copied = copied.is_some_and(|copied| self.heed(copied).is_some());
+        self.truncate(spare, 0) && copied && self.last_position(sequence) == last
+    }
+
+    fn last_position(&self, sequence: i32) -> i32 {
+        // SAFETY: the context and its memory are live.
+        unsafe { sys::llama_memory_seq_pos_max(sys::llama_get_memory(self.raw.as_ptr()), sequence) }
+    }
+
+    fn state_of(&mut self, sequence: i32, flags: sys::llama_state_seq_flags) -> Option<Vec<u8>> {
+        let raw = self.raw.as_ptr();
         // SAFETY: the context is live and ours alone; the buffer has the size that was asked for.
         unsafe {
             let mut state = vec![0; sys::llama_state_seq_get_size_ext(raw, sequence, flags)];
@@ -264,7 +310,16 @@ impl Context {
     /// Puts back what [`Context::save_state`] gave, of this or another sequence of this context;
     /// `false` when llama.cpp refuses it.
     pub fn restore_state(&mut self, sequence: i32, state: &[u8]) -> bool {
-        let (raw, flags) = (self.raw.as_ptr(), PARTIAL_ONLY);
+        self.put_state(sequence, state, PARTIAL_ONLY)
+    }
+
+    fn put_state(
+        &mut self,
+        sequence: i32,
+        state: &[u8],
+        flags: sys::llama_state_seq_flags,
+    ) -> bool {
+        let raw = self.raw.as_ptr();
         // SAFETY: the context is live and ours alone; llama.cpp reads no further than `state`, and
         // catches its own exceptions here.
         let read = unsafe {

@@ -5,6 +5,7 @@
 use llama_cpp_sys_2 as sys;
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write;
+use std::ops::Range;
 use std::ptr::null_mut;
 
 /// What an exception said.
@@ -151,7 +152,7 @@ pub(super) unsafe fn memory_seq_rm(
     Ok(removed)
 }
 
-/// Lets `to` share the first `tokens` positions of `from`.
+/// Lets `to` share the positions of `from` that are in `positions`.
 ///
 /// # Safety
 /// As [`memory_seq_rm`].
@@ -159,10 +160,11 @@ pub(super) unsafe fn memory_seq_cp(
     context: *mut sys::llama_context,
     from: i32,
     to: i32,
-    tokens: i32,
+    positions: Range<i32>,
 ) -> Result<(), Thrown> {
+    let Range { start, end } = positions;
     // SAFETY: by the caller.
-    caught(|words| unsafe { motley_memory_seq_cp(context, from, to, tokens, words) })
+    caught(|words| unsafe { motley_memory_seq_cp(context, from, to, start, end, words) })
 }
 
 /// Empties the memory of a context.
@@ -267,7 +269,8 @@ unsafe extern "C" {
         context: *mut sys::llama_context,
         from: i32,
         to: i32,
-        tokens: i32,
+        first: i32,
+        end: i32,
         words: Words,
     ) -> c_int;
     fn motley_memory_clear(context: *mut sys::llama_context, words: Words) -> c_int;

@@ -1,5 +1,6 @@
 //! Who of those that wait gets a sequence, and which.
 
+use super::disk::OnDisk;
 use super::planner::{PREFIX_TOKENS_MIN, Planner};
 use super::sequence::{Role, Sequence};
 use super::{Change, ClientId, Sharing};
@@ -36,6 +37,7 @@ impl Planner {
                 role: Role::Active { request: waiting.request, age },
                 client: waiting.client,
                 begun,
+                disk: OnDisk::of_prompt(waiting.prompt_tokens),
                 tokens: waiting.tokens,
                 cells,
                 chunk_tokens: waiting.chunk_tokens.max(1),

@@ -24,17 +24,21 @@
 //!   older one is computing a prefix both share, the younger waits and copies it.
 //! * Where a model's memory cannot be cut (`states`), what of it cannot is saved at the ends of
 //!   messages, and a prompt begins with the longest prefix that ends at such a place.
+//! * With a disk to keep them (`disk`, `segments`), beginnings of prompts outlive sequences and the
+//!   process, and are read where that is faster than computing them.
 //! * With [`Sharing::Parts`] a prompt goes where its own beginning is kept, or else beside
 //!   those that run, and prompts of a step are cut to one length: llama.cpp computes
 //!   neighbouring sequences of equal length together and every other run by itself.
 
 mod cells;
+mod disk;
 mod entry;
 mod order;
 mod pace;
 mod planner;
 mod reset;
 mod saved;
+mod segments;
 mod sequence;
 mod shares;
 mod states;
@@ -42,6 +46,7 @@ mod turns;
 mod waiting;
 
 pub use planner::{Figures, Planner};
+pub use segments::{Segment, SegmentKey, SegmentLengths, SegmentLimits};
 
 use std::time::Duration;
 
@@ -157,6 +162,13 @@ pub enum Change {
     Restore { sequence: u16, state: StateId },
     /// Forget a saved state.
     Discard { state: StateId },
+    /// Put a segment of a sequence on disk: its tokens are computed, and where memory cannot be
+    /// cut they are all it has.
+    Store { sequence: u16, segment: Segment },
+    /// Put a segment from disk into a sequence that has the tokens before it.
+    Load { sequence: u16, segment: Segment },
+    /// Forget a segment.
+    Erase { segment: SegmentKey },
 }
 
 /// One sequence's share of a step.

@@ -14,6 +14,9 @@ const FIRST_TOKENS: u32 = 16;
 /// The oldest prompt, and the first of a step, go on by so many however long they take.
 const TOKENS_LEAST: u32 = 4;
 
+/// Steps of so many tokens tell what a prompt's take.
+const PROMPT_STEP_TOKENS: u32 = 64;
+
 /// What is left of a step's time while it is planned; `None` where time is not bounded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeLeft(Option<Duration>);
@@ -25,6 +28,10 @@ impl Planner {
         self.turns.took(took);
         self.shares.took(&self.planned, took);
         let tokens: u32 = self.planned.iter().map(|(_, part)| part.tokens).sum();
+        if tokens >= PROMPT_STEP_TOKENS {
+            let new = took / tokens;
+            self.token_time = Some(self.token_time.map_or(new, |before| (before * 3 + new) / 4));
+        }
         for (_, part) in std::mem::take(&mut self.planned) {
             if let Some(sequence) = &mut self.sequences[usize::from(part.sequence)] {
                 sequence.token_time = Some(took / tokens.max(1));

@@ -2,11 +2,13 @@
 
 use super::cells::Cells;
 use super::saved::States;
+use super::segments::Segments;
 use super::sequence::{Role, Sequence, common};
 use super::shares::Shares;
 use super::turns::Turns;
 use super::waiting::{Queue, Waiting};
 use super::{BatchLimits, Change, ClientId, Prompt, Refused, RequestId, Sharing, Step, StepPart};
+use std::time::Duration;
 
 /// Shorter prefixes are computed again sooner than copied or waited for.
 pub(super) const PREFIX_TOKENS_MIN: usize = 16;
@@ -24,6 +26,10 @@ pub struct Planner {
     pub(super) turns: Turns,
     pub(super) shares: Shares,
     pub(super) states: States,
+    /// What is on disk, where anything is.
+    pub(super) segments: Option<Segments>,
+    /// What a token of a prompt took lately.
+    pub(super) token_time: Option<Duration>,
     /// Parts of the last step, and whose they were.
     pub(super) planned: Vec<(ClientId, StepPart)>,
     pub(super) changes: Vec<Change>,
@@ -46,6 +52,8 @@ pub struct Figures {
     pub cells: u32,
     /// Prompt tokens that were computed for another request already.
     pub reused_tokens: u64,
+    /// Of them those that were read from disk.
+    pub loaded_tokens: u64,
     /// Requests sent back to wait because cells ran out.
     pub sent_back: u64,
 }
@@ -64,6 +72,8 @@ impl Planner {
             turns: Turns::default(),
             shares: Shares::default(),
             states: States::new(limits.sharing),
+            segments: None,
+            token_time: None,
             planned: Vec::new(),
             changes: Vec::new(),
             clock: 0,
@@ -94,7 +104,15 @@ impl Planner {
         if self.waiting.len() >= self.limits.waiting {
             return Err(Refused::QueueFull { waiting: self.waiting.len() });
         }
-        self.waiting.join(Waiting { request, client, tokens, chunk_tokens, boundaries, age: None });
+        self.waiting.join(Waiting {
+            request,
+            client,
+            prompt_tokens: tokens.len() as u32,
+            tokens,
+            chunk_tokens,
+            boundaries,
+            age: None,
+        });
         Ok(())
     }
 
@@ -102,14 +120,17 @@ impl Planner {
     /// a driver whose step fails finishes the requests in it with `keep` false.
     pub fn plan(&mut self) -> Step {
         self.save_due();
+        self.store_due();
         self.admit();
+        self.load_due();
+        let sides = self.sides();
         self.shares.enter(self.sequences.iter().flatten().filter_map(Sequence::asking));
         let mut parts = self.plan_parts(false);
         if parts.is_empty() {
             // Who is behind waits for a prefix of one that sits out.
             parts = self.plan_parts(true);
         }
-        self.turns.planned(&parts, SHORT_PROMPT_TOKENS);
+        self.turns.planned(&parts, SHORT_PROMPT_TOKENS, sides);
         self.note_planned(&parts);
         if self.limits.sharing == Sharing::Parts {
             parts.sort_unstable_by_key(|part| part.sequence);
@@ -168,6 +189,14 @@ impl Planner {
             cells: self.cells.total(),
             ..self.figures
         }
+    }
+
+    /// Sequences that decode, and those whose prompts are computed.
+    fn sides(&self) -> (u32, u32) {
+        let decodes = |&(_, sequence): &(usize, &Sequence)| sequence.decodes();
+        let prompt = |&(_, sequence): &(usize, &Sequence)| sequence.is_prompt();
+        let (decode, prompts) = (self.active().filter(decodes), self.active().filter(prompt));
+        (decode.count() as u32, prompts.count() as u32)
     }
 
     /// What is computed of all clients, or of those that do not sit out.
@@ -236,6 +265,9 @@ impl Planner {
             return self.begin_at_state(at);
         }
         let Some(sequence) = &self.sequences[at] else { return false };
+        if sequence.disk.is_loading() {
+            return false;
+        }
         if sequence.begun || self.limits.sharing != Sharing::Prefixes {
             return true;
         }
@@ -258,8 +290,14 @@ impl Planner {
         if awaited {
             return false;
         }
-        self.copy_prefix(from, at, tokens);
-        true
+        let copied = |end: u32| end as usize >= PREFIX_TOKENS_MIN;
+        let Some(to_load) = self.worth_loading(at, tokens, copied) else {
+            self.copy_prefix(from, at, tokens);
+            return true;
+        };
+        self.copy_prefix(from, at, to_load.start as usize);
+        self.wait_for(at, to_load.segments);
+        false
     }
 
     pub(super) fn copy_prefix(&mut self, from: usize, to: usize, tokens: usize) {
@@ -285,7 +323,7 @@ impl Planner {
 
     /// Frees cells until `wanted` are there: kept prefixes first, then sequences
     /// younger than `at`. How many `at` may take.
-    fn make_room(&mut self, at: usize, wanted: u32, parts: &mut Vec<StepPart>) -> u32 {
+    pub(super) fn make_room(&mut self, at: usize, wanted: u32, parts: &mut Vec<StepPart>) -> u32 {
         while self.cells.free() < wanted {
             if !self.forget_oldest_kept() && !self.send_back_younger(at, parts) {
                 break;
@@ -326,12 +364,13 @@ impl Planner {
             && let Role::Active { request, age } = sequence.role
         {
             parts.retain(|part| part.request != request);
-            let Sequence { client, tokens, chunk_tokens, boundaries, .. } = sequence;
-            let age = Some(age);
+            let Sequence { client, tokens, chunk_tokens, boundaries, disk, .. } = sequence;
+            let (prompt_tokens, age) = (disk.prompt_tokens, Some(age));
             self.waiting.go_back(Waiting {
                 request,
                 client,
                 tokens,
+                prompt_tokens,
                 chunk_tokens,
                 boundaries,
                 age,

@@ -1,10 +1,10 @@
 //! What the planner forgets when the cache has lost it, or shall. Plans nothing.
 
-use super::RequestId;
 use super::cells::Cells;
 use super::planner::Planner;
 use super::saved::States;
 use super::sequence::Role;
+use super::{Change, RequestId};
 
 impl Planner {
     /// The request that `sequence` answers.
@@ -23,7 +23,8 @@ impl Planner {
         self.sequences.fill(None);
         self.cells = Cells::new(self.limits.cells);
         self.states = States::new(self.limits.sharing);
-        self.changes.clear();
+        // What was on disk still is.
+        self.changes.retain(|change| matches!(change, Change::Erase { .. }));
         held
     }
 

@@ -1,5 +1,6 @@
 //! One sequence of the context: its tokens and the cells of those computed.
 
+use super::disk::OnDisk;
 use super::saved::Saved;
 use super::{ClientId, RequestId};
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub(super) struct Sequence {
     pub(super) marks: Vec<u32>,
     /// Its saved states.
     pub(super) saved: Vec<Saved>,
+    /// Where it stands with the disk.
+    pub(super) disk: OnDisk,
     /// Whether it looked for a prefix already.
     pub(super) begun: bool,
     /// What each token took of the last step it was in.
@@ -45,7 +48,7 @@ impl Sequence {
 
     /// Whether it only has the token it sampled to compute.
     pub(super) fn decodes(&self) -> bool {
-        self.pending() == 1 && !self.cells.is_empty()
+        self.pending() == 1 && !self.cells.is_empty() && !self.disk.is_loading()
     }
 
     /// Whether it has tokens of its prompt to compute.
@@ -55,7 +58,7 @@ impl Sequence {
 
     /// Computed tokens it shares with the beginning of `tokens`.
     pub(super) fn computed_prefix(&self, tokens: &[i32]) -> usize {
-        common(&self.tokens[..self.cells.len()], tokens)
+        common(&self.tokens[..self.cells.len() - self.disk.unsure_tokens()], tokens)
     }
 
     /// The last state within its first `tokens` tokens.

@@ -6,6 +6,7 @@
 
 use super::planner::{PREFIX_TOKENS_MIN, Planner};
 use super::saved::Saved;
+use super::segments::ToLoad;
 use super::sequence::{Role, Sequence, common};
 use super::{Change, StateId};
 use std::cmp::Reverse;
@@ -30,6 +31,21 @@ fn marks(boundaries: &[u32], computed: u32) -> Vec<u32> {
         marks.drain(1..=marks.len() - PER_PROMPT_MAX);
     }
     marks
+}
+
+/// `marks`, and more of them so that from one to the next is no further than a segment may be long.
+fn closer(marks: &[u32], computed: u32, most: u32) -> Vec<u32> {
+    let mut closer = Vec::new();
+    let mut before = computed;
+    for &mark in marks {
+        while mark.saturating_sub(before) > most.max(1) {
+            before += most.max(1);
+            closer.push(before);
+        }
+        closer.push(mark);
+        before = mark;
+    }
+    closer
 }
 
 impl Planner {
@@ -67,6 +83,7 @@ impl Planner {
                 sequence.saved.push(Saved { state, at: computed });
             }
             self.changes.push(Change::Save { sequence: at as u16, state });
+            self.store_state(at);
         }
     }
 
@@ -149,6 +166,9 @@ impl Planner {
     /// older one is about to save a later one.
     pub(super) fn begin_at_state(&mut self, at: usize) -> bool {
         let Some(sequence) = &self.sequences[at] else { return false };
+        if sequence.disk.is_loading() {
+            return false;
+        }
         if sequence.begun {
             return true;
         }
@@ -174,7 +194,9 @@ impl Planner {
         if awaited {
             return false;
         }
-        if let Some((saved, from)) = best {
+        let to_load = self.worth_loading(at, known, |end| end as usize == known);
+        let begins_in_memory = to_load.as_ref().is_none_or(|load| load.start as usize == known);
+        if let Some((saved, from)) = best.filter(|_| begins_in_memory) {
             let states = self.sequences[from].as_ref().map(|donor| donor.saved.clone());
             self.copy_prefix(from, at, known);
             self.states.touch(saved.state);
@@ -185,16 +207,28 @@ impl Planner {
             }
         }
         self.set_marks(at);
-        true
+        let Some(ToLoad { segments, .. }) = to_load else { return true };
+        if let (Some(last), Some(sequence)) = (segments.last(), &mut self.sequences[at]) {
+            // What is read is a place to begin at like those computed.
+            sequence.marks.retain(|&mark| mark > last.end());
+            sequence.marks.insert(0, last.end());
+        }
+        self.wait_for(at, segments);
+        false
     }
 
     /// Chooses where the states of a sequence that begins are saved.
     pub(super) fn set_marks(&mut self, at: usize) {
         let wants = self.states.has_room();
+        let longest = self.segments.as_ref().map(|all| all.lengths().with_state_max);
         if let Some(sequence) = &mut self.sequences[at] {
             sequence.begun = true;
             let computed = sequence.cells.len() as u32;
-            sequence.marks = if wants { marks(&sequence.boundaries, computed) } else { vec![] };
+            let marks = if wants { marks(&sequence.boundaries, computed) } else { vec![] };
+            sequence.marks = match longest {
+                Some(longest) => closer(&marks, computed, longest),
+                None => marks,
+            };
         }
     }
 
@@ -221,5 +255,6 @@ mod tests {
         let many: Vec<u32> = (1..10).map(|message| 100 * message).collect();
         assert_eq!(marks(&many, 0), [100, 700, 800, 900]);
         assert_eq!(marks(&many, 790), [900], "what is there is not computed again");
+        assert_eq!(closer(&[100, 9000], 50, 4096), [100, 4196, 8292, 9000]);
     }
 }

@@ -11,7 +11,9 @@ const PASSED_MOST: u32 = 16;
 pub(super) struct Waiting {
     pub(super) request: RequestId,
     pub(super) client: ClientId,
+    /// The prompt's, and those answered before it was sent back.
     pub(super) tokens: Vec<i32>,
+    pub(super) prompt_tokens: u32,
     pub(super) chunk_tokens: u32,
     pub(super) boundaries: Vec<u32>,
     /// Kept when it is sent back, so that it stays older than those after it.
