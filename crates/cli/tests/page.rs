@@ -1,5 +1,5 @@
-//! The page at `/` in a real browser: page.mjs holds the steps. Needs Node and Chromium;
-//! `playwright-core` is installed once, into the user's cache folder.
+//! The page at `/` in a real browser: page.mjs and page_markdown.mjs hold the steps. Needs Node and
+//! Chromium; `playwright-core` is installed once, into the user's cache folder.
 
 mod support;
 
@@ -14,12 +14,13 @@ fn the_page_chats_and_shows_its_experts() {
     let Some((module, browser)) = browser() else { return };
     let memory = memory_for_half(&model).to_string();
     let server = Server::start(&model, &["--context", "4096", "--memory", &memory]);
+    let locked = Server::start(&model, &["--api-key", "sesame"]);
     let shots = std::env::var_os("MOTLEY_SHOTS").map(PathBuf::from);
     let folder = tempfile::tempdir().expect("a folder");
     let output = Command::new("node")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page.mjs"))
         .args([&module, &browser])
-        .arg(server.url())
+        .args([server.url(), locked.url()])
         .arg(shots.as_deref().unwrap_or(folder.path()))
         .output()
         .expect("node starts");

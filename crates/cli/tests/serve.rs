@@ -210,15 +210,21 @@ fn keys_names_and_types_are_checked() {
                      Origin: https://evil.example\r\nAccess-Control-Request-Method: POST\r\n\r\n";
     let (status, _) = open.send(preflight.as_bytes());
     assert_eq!(status, 405, "no page elsewhere may ask");
+    assert_eq!(open.get("/motley/page/mod.rs").0, 404, "no file of the page");
     let page = open.get("/");
     assert!(page.0 == 200 && page.1.contains("<title>"));
-    for path in ["/health", "/ready", "/openapi.json", "/motley/dashboard", "/metrics"] {
+    let known =
+        ["/health", "/ready", "/openapi.json", "/motley/dashboard", "/motley/settings", "/metrics"];
+    for path in known {
         assert_eq!(open.get(path).0, 200, "{path}");
     }
     let locked = Server::start(&model, &["--api-key", "sesame"]);
     assert_eq!(locked.get("/v1/models").0, 401);
     assert_eq!(locked.get("/motley/dashboard").0, 401);
-    assert_eq!(locked.get("/health").0, 200);
+    assert_eq!(locked.get("/motley/settings").0, 401);
+    for path in ["/health", "/", "/motley/page/app.js"] {
+        assert_eq!(locked.get(path).0, 200, "{path}");
+    }
     let with = "GET /v1/models HTTP/1.1\r\nHost: any.example\r\nConnection: close\r\n\
                 Authorization: Bearer sesame\r\n\r\n";
     assert_eq!(locked.send(with.as_bytes()).0, 200);

@@ -40,12 +40,12 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/embeddings", post(api::refused::embeddings))
         .route("/metrics", get(api::health::metrics))
         .route("/motley/dashboard", get(api::dashboard::dashboard))
+        .route("/motley/settings", get(api::settings::settings))
         .route("/openapi.json", get(api::openapi::openapi))
         .fallback(api::refused::not_found)
         .method_not_allowed_fallback(api::refused::wrong_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard));
-    let open = Router::new()
-        .route("/", get(page::page))
+    let open = page::router()
         .route("/health", get(api::health::health))
         .route("/ready", get(api::health::ready));
     let routes = open.merge(guarded).with_state(Arc::clone(&app));

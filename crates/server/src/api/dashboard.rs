@@ -28,6 +28,8 @@ pub(crate) struct Dashboard {
     #[serde(skip_serializing_if = "Option::is_none")]
     experts_on_devices: Option<usize>,
     experts_in_all: usize,
+    /// Places of experts that this server has, and how many are in each now; none twice.
+    memories: Vec<DashboardMemory>,
     /// Experts routed to, and those of them that were in memory; when read from disk.
     lookups: Option<u64>,
     hits: Option<u64>,
@@ -59,6 +61,16 @@ pub(crate) struct DashboardLayer {
     places: Option<String>,
 }
 
+/// A place where experts are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DashboardMemory {
+    /// Its character in `places`.
+    place: char,
+    /// `disk`, `memory`, `device` or `memory_and_device`.
+    kind: &'static str,
+    experts: usize,
+}
+
 /// What the page shows of the running engine.
 #[utoipa::path(get, path = "/motley/dashboard", responses((status = 200, body = Dashboard)))]
 pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
@@ -73,13 +85,15 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
         counts,
         places: places.map(|places| characters(places, layer, spec.experts as usize)),
     };
+    let layers: Vec<DashboardLayer> = rows.map(layer).collect();
     let in_all = spec.expert_layers().count() * spec.experts as usize;
     let planner = figures.planner;
     Json(Dashboard {
         model: app.options.model_name.clone(),
         experts: spec.experts,
         experts_per_token: spec.used,
-        layers: rows.map(layer).collect(),
+        memories: memories(places, &layers, in_all),
+        layers,
         experts_in: if places.is_some_and(ExpertPlaces::from_disk) { "disk" } else { "memory" },
         experts_in_memory: places.and_then(ExpertPlaces::in_memory).unwrap_or(in_all),
         experts_on_devices: places
@@ -107,13 +121,47 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
 }
 
 fn characters(places: &ExpertPlaces, layer: usize, experts: usize) -> String {
-    let character = |place| match place {
+    places.layer(layer, experts).map(character).collect()
+}
+
+fn character(place: ExpertPlace) -> char {
+    match place {
         ExpertPlace::Disk => '0',
         ExpertPlace::Memory => '1',
         ExpertPlace::Device => '2',
         ExpertPlace::MemoryAndDevice => '3',
+    }
+}
+
+/// The places there can be, counted in `layers`; memory alone has all `in_all`.
+fn memories(
+    places: Option<&ExpertPlaces>,
+    layers: &[DashboardLayer],
+    in_all: usize,
+) -> Vec<DashboardMemory> {
+    let from_disk = places.is_some_and(ExpertPlaces::from_disk);
+    let on_devices = places.is_some_and(ExpertPlaces::on_devices);
+    let kinds = [
+        ("disk", ExpertPlace::Disk, from_disk),
+        ("memory", ExpertPlace::Memory, true),
+        ("device", ExpertPlace::Device, from_disk && on_devices),
+        ("memory_and_device", ExpertPlace::MemoryAndDevice, on_devices),
+    ];
+    let count = |place: char| match places {
+        None => in_all,
+        Some(_) => {
+            layers.iter().flat_map(|layer| &layer.places).map(|all| occurs(all, place)).sum()
+        }
     };
-    places.layer(layer, experts).map(character).collect()
+    let memory = |(kind, place, there)| {
+        let place = character(place);
+        bool::then(there, || DashboardMemory { place, kind, experts: count(place) })
+    };
+    kinds.into_iter().filter_map(memory).collect()
+}
+
+fn occurs(all: &str, place: char) -> usize {
+    all.chars().filter(|&one| one == place).count()
 }
 
 /// Memory of this process, where the system reports it.

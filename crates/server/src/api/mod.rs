@@ -3,6 +3,7 @@
 //! * `chat`, `completions`, `messages`, `responses`, `ollama`: text; all through `generate`.
 //! * `tokens`: text to tokens and back, as llama.cpp has it.
 //! * `models`, `ollama_models`, `health`, `dashboard`: what is served, whether it works, what it does.
+//! * `settings`: what the page begins with.
 //! * `openapi`: the document of all of them. `refused`: every other path and method.
 
 pub(crate) mod chat;
@@ -17,4 +18,5 @@ pub(crate) mod ollama_models;
 pub(crate) mod openapi;
 pub(crate) mod refused;
 pub(crate) mod responses;
+pub(crate) mod settings;
 pub(crate) mod tokens;

@@ -2,7 +2,7 @@
 
 use super::{
     chat, completions, dashboard, health, messages, models, ollama, ollama_models, responses,
-    tokens,
+    settings, tokens,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -33,6 +33,7 @@ use utoipa::OpenApi;
         health::ready,
         health::metrics,
         dashboard::dashboard,
+        settings::settings,
     ),
     components(schemas(
         crate::wire::ChatChunk,
