@@ -5,9 +5,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use motley_engine::text::output::{Format, OutputFormat, Parsed, Parser};
+use motley_engine::text::output::{ArgumentTypes, Calls, Format, OutputFormat, Parsed, Parser};
+use std::sync::Arc;
 
-const FORMATS: [Format; 17] = [
+const FORMATS: [Format; 18] = [
     Format::Plain,
     Format::Hermes,
     Format::Qwen,
@@ -19,6 +20,7 @@ const FORMATS: [Format; 17] = [
     Format::Seed,
     Format::Gemma,
     Format::Llama,
+    Format::Pythonic,
     Format::Granite,
     Format::Nemotron,
     Format::Plural,
@@ -39,25 +41,30 @@ fuzz_target!(|bytes: &[u8]| {
         [OutputFormat::PLAIN, thinking, begun].map(|format| OutputFormat { calls, ..format })
     });
     for format in formats {
-        let whole = parsed(format, [&*text]);
-        assert_eq!(whole, parsed(format, pieces(&text, &[0])), "{format:?}, in single characters");
-        assert_eq!(whole, parsed(format, pieces(&text, cuts)), "{format:?}, in pieces");
-        let bytes = whole.text.len() + whole.thought.len();
-        assert!(bytes <= text.len(), "{format:?} made {bytes} bytes of text of {}", text.len());
+        let [whole, streamed] = [Calls::Whole, Calls::InPieces].map(|calls| {
+            let read = |pieces: &[&str]| parsed(format, calls, pieces);
+            let whole = read(&[&text]);
+            assert_eq!(whole, read(&pieces(&text, &[0])), "{format:?}, in single characters");
+            assert_eq!(whole, read(&pieces(&text, cuts)), "{format:?}, in pieces");
+            let bytes = whole.text.len() + whole.thought.len();
+            assert!(bytes <= text.len(), "{format:?} made {bytes} bytes of text of {}", text.len());
+            whole
+        });
+        assert!(whole == streamed || broke_off(&streamed), "{format:?}: {whole:?}, {streamed:?}");
     }
 });
 
+/// Whether a call is no whole one, as its arguments say.
+fn broke_off(parsed: &Parsed) -> bool {
+    parsed.calls.iter().any(|call| serde_json::from_str::<serde_json::Value>(&call.arguments).is_err())
+}
+
 /// Everything that was parsed, one after the other.
-fn parsed<'a>(format: OutputFormat, pieces: impl IntoIterator<Item = &'a str>) -> Parsed {
-    let mut parser = Parser::new(format);
+fn parsed(format: OutputFormat, calls: Calls, pieces: &[&str]) -> Parsed {
+    let mut parser = Parser::with_types(format, Arc::<ArgumentTypes>::default(), calls);
     let mut all = Parsed::default();
-    let mut add = |parsed: Parsed| {
-        all.text.push_str(&parsed.text);
-        all.thought.push_str(&parsed.thought);
-        all.calls.extend(parsed.calls);
-    };
-    pieces.into_iter().for_each(|piece| add(parser.push(piece)));
-    add(parser.finish());
+    pieces.iter().for_each(|piece| all.extend(parser.push(piece)));
+    all.extend(parser.finish());
     all
 }
 

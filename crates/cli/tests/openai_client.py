@@ -167,12 +167,18 @@ def tool_calls():
         assert call.function.name == "get_weather" and call.id
         assert list(json.loads(call.function.arguments)) == ["city"]
     chunks = list(chat(tools=[WEATHER], tool_choice=forced, max_tokens=200, stream=True))
-    calls = [c for chunk in chunks for c in (chunk.choices[0].delta.tool_calls or [])]
-    assert [call.function.name for call in calls] == ["get_weather"]
+    first, *more = [c for chunk in chunks for c in (chunk.choices[0].delta.tool_calls or [])]
+    assert (first.index, first.type, first.function.name) == (0, "function", "get_weather") and first.id
+    assert first.function.arguments == "" and len(more) > 1, "arguments come in pieces"
+    assert all((c.index, c.id, c.function.name) == (0, None, None) for c in more)
+    arguments = "".join(c.function.arguments for c in more)
+    whole = chat(tools=[WEATHER], tool_choice=forced, max_tokens=200).choices[0].message.tool_calls[0]
+    assert arguments == whole.function.arguments, (arguments, whole)
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
+    call = {"id": first.id, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
     history = USER + [
-        {"role": "assistant", "content": None, "tool_calls": [call.model_dump(exclude={"index"}) for call in calls]},
-        {"role": "tool", "tool_call_id": calls[0].id, "content": "sunny"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": first.id, "content": "sunny"},
     ]
     chat(messages=history, tools=[WEATHER])
     chat(tools=[WEATHER], tool_choice="none")
@@ -236,9 +242,11 @@ def response_tools():
     assert call.type == "function_call" and list(json.loads(call.arguments)) == ["city"], answer
     with client.responses.stream(model=MODEL, input="Weather?", **options) as stream:
         events = list(stream)
-    kinds = {event.type for event in events}
-    assert {"response.function_call_arguments.delta", "response.function_call_arguments.done"} <= kinds
+    deltas = [event.delta for event in events if event.type == "response.function_call_arguments.delta"]
+    done = [event.arguments for event in events if event.type == "response.function_call_arguments.done"]
+    assert len(deltas) > 1 and done == ["".join(deltas)], (deltas, done)
     final = events[-1].response
+    assert final.output[-1].arguments == done[0], final
     output = {"type": "function_call_output", "call_id": final.output[-1].call_id, "output": "sunny"}
     respond(previous_response_id=final.id, input=[output], tools=[tool])
     history = [{"role": "user", "content": "Weather?"}, *[item.model_dump() for item in final.output], output]

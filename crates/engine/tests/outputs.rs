@@ -3,7 +3,9 @@
 //!
 //! A family is two files in `outputs/`: its outputs, each under a title, and what they mean.
 
-use motley_engine::text::output::{ArgumentTypes, Format, OutputFormat, Parsed, Parser};
+use motley_engine::text::output::{
+    ArgumentTypes, Call, Calls, Format, OutputFormat, Parsed, Parser, Said,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::fs;
@@ -36,6 +38,69 @@ fn every_output_is_read_alike_in_all_pieces() {
             }
         }
     }
+}
+
+/// Said while it is written, an output comes to the same in all pieces; and to what it is when calls are
+/// read whole, but for a call that broke off, whose arguments show it.
+#[test]
+fn calls_in_pieces_come_to_whole_ones() {
+    let types = types();
+    for Family { name, format, cases } in families() {
+        for (title, output, _) in cases {
+            let read = |pieces: &[&str]| streamed(format, &types, &mut pieces.iter().copied());
+            let expected = parsed(format, &types, &mut [output.as_str()].into_iter());
+            let said = read(&[&output]);
+            assert!(
+                said == expected || broke_off(&said),
+                "{name}, {title}: {said:?}, {expected:?}"
+            );
+            let ends: Vec<usize> = output.char_indices().map(|(at, _)| at).collect();
+            for &at in &ends {
+                let (first, second) = output.split_at(at);
+                assert_eq!(read(&[first, second]), said, "{name}, {title}, cut at {at}");
+            }
+            for size in 1..=ends.len() {
+                assert_eq!(read(&pieces(&output, size)), said, "{name}, {title}, pieces of {size}");
+            }
+        }
+    }
+}
+
+/// Of every family some call is said before it is whole: its name, then its arguments in pieces.
+#[test]
+fn calls_begin_before_they_are_whole() {
+    let types = types();
+    for Family { name, format, cases } in families() {
+        let pieces_max =
+            cases.iter().map(|(_, output, _)| most_pieces(format, &types, output)).max();
+        assert!(pieces_max > Some(2), "{name}: arguments in {pieces_max:?} pieces");
+    }
+}
+
+/// Pieces of the call that has most of them.
+fn most_pieces(format: OutputFormat, types: &Arc<ArgumentTypes>, output: &str) -> usize {
+    let mut parser = Parser::with_types(format, Arc::clone(types), Calls::InPieces);
+    let mut counts = vec![0];
+    for piece in pieces(output, 1) {
+        for said in parser.push(piece) {
+            match said {
+                Said::Call(_) => counts.push(0),
+                Said::Arguments(_) => {
+                    if let Some(count) = counts.last_mut() {
+                        *count += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    counts.into_iter().max().unwrap_or(0)
+}
+
+/// Whether a call is no whole one, as its arguments say.
+fn broke_off(parsed: &Parsed) -> bool {
+    let broken = |call: &Call| serde_json::from_str::<Value>(&call.arguments).is_err();
+    parsed.calls.iter().any(broken)
 }
 
 /// At every place where an output may be cut off, what was written is a call or text to the letter.
@@ -77,6 +142,9 @@ proptest! {
         let cut = parsed(*format, &types, &mut pieces(&text, size).into_iter());
         prop_assert_eq!(&whole, &cut);
         prop_assert!(whole.text.len() + whole.thought.len() <= text.len());
+        let said = streamed(*format, &types, &mut [text.as_str()].into_iter());
+        prop_assert_eq!(&said, &streamed(*format, &types, &mut pieces(&text, size).into_iter()));
+        prop_assert!(said == whole || broke_off(&said), "{:?}, {:?}", said, whole);
         let plain = OutputFormat { thoughts: None, ..*format };
         let spoken = parsed(plain, &types, &mut [text.as_str()].into_iter());
         if spoken.calls.is_empty() && format.calls != Format::Harmony {
@@ -127,21 +195,28 @@ fn types() -> Arc<ArgumentTypes> {
     ]))
 }
 
-/// Everything that is parsed, one after the other.
+/// Everything that is parsed, one after the other, calls when they are whole.
 fn parsed(
     format: OutputFormat,
     types: &Arc<ArgumentTypes>,
     pieces: &mut dyn Iterator<Item = &str>,
 ) -> Parsed {
-    let mut parser = Parser::with_types(format, Arc::clone(types));
+    read(Parser::with_types(format, Arc::clone(types), Calls::Whole), pieces)
+}
+
+/// The same, calls as they come.
+fn streamed(
+    format: OutputFormat,
+    types: &Arc<ArgumentTypes>,
+    pieces: &mut dyn Iterator<Item = &str>,
+) -> Parsed {
+    read(Parser::with_types(format, Arc::clone(types), Calls::InPieces), pieces)
+}
+
+fn read(mut parser: Parser, pieces: &mut dyn Iterator<Item = &str>) -> Parsed {
     let mut all = Parsed::default();
-    let mut add = |parsed: Parsed| {
-        all.text.push_str(&parsed.text);
-        all.thought.push_str(&parsed.thought);
-        all.calls.extend(parsed.calls);
-    };
-    pieces.for_each(|piece| add(parser.push(piece)));
-    add(parser.finish());
+    pieces.for_each(|piece| all.extend(parser.push(piece)));
+    all.extend(parser.finish());
     all
 }
 
@@ -153,7 +228,7 @@ fn meaning(
 ) -> Value {
     let Parsed { text, thought, calls } = parsed(format, types, pieces);
     let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-    let call = |call: &motley_engine::text::output::Call| json!({ "name": call.name, "arguments": arguments(&call.arguments) });
+    let call = |call: &Call| json!({ "name": call.name, "arguments": arguments(&call.arguments) });
     let calls: Vec<Value> = calls.iter().map(call).collect();
     json!({ "text": text, "thought": thought, "calls": calls })
 }

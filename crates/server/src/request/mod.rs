@@ -28,7 +28,7 @@ use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest, Message};
 use axum::http::StatusCode;
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
-use motley_engine::text::output::{ArgumentTypes, Format, OutputFormat, Parser};
+use motley_engine::text::output::{ArgumentTypes, Calls, Format, OutputFormat, Parser};
 use params::CheckedParams;
 use std::sync::Arc;
 use tokens::check_token;
@@ -51,9 +51,13 @@ pub(crate) struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// What reads one choice.
+    /// What reads one choice; a stream has calls in pieces.
     pub(crate) fn parser(&self) -> Parser {
-        Parser::with_types(self.format, Arc::clone(&self.types))
+        self.parser_of(if self.stream { Calls::InPieces } else { Calls::Whole })
+    }
+
+    pub(crate) fn parser_of(&self, calls: Calls) -> Parser {
+        Parser::with_types(self.format, Arc::clone(&self.types), calls)
     }
 }
 

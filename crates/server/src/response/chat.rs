@@ -4,11 +4,11 @@ use super::formatter::{EventFormatter, Frame, Framing, ResponseHead, finish_reas
 use crate::error::ApiError;
 use crate::request::PreparedRequest;
 use crate::wire::{
-    ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatResponse, FunctionCall, LogprobContent,
-    LogprobList, ResponseMessage, ToolCall, ToolCallDelta, TopLogprob, Usage,
+    ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatResponse, FunctionCall, FunctionDelta,
+    LogprobContent, LogprobList, ResponseMessage, ToolCall, ToolCallDelta, TopLogprob, Usage,
 };
 use motley_engine::batching::{Candidate, Event, Piece, SaidToken};
-use motley_engine::text::output::{Call, Parsed, Parser};
+use motley_engine::text::output::{Parser, Said};
 
 /// Formats the choices of one conversation.
 pub(crate) struct ChatFormatter {
@@ -21,12 +21,20 @@ pub(crate) struct ChatFormatter {
 struct Choice {
     parser: Parser,
     begun: bool,
+    /// Calls that began, and whether one of them is whole.
     calls: usize,
+    called: bool,
+}
+
+impl Choice {
+    fn new(parser: Parser) -> Self {
+        Self { parser, begun: false, calls: 0, called: false }
+    }
 }
 
 impl ChatFormatter {
     pub(crate) fn new(model: &str, prepared: &PreparedRequest) -> Self {
-        let choice = |_| Choice { parser: prepared.parser(), begun: false, calls: 0 };
+        let choice = |_| Choice::new(prepared.parser());
         let choices = prepared.asks.iter().map(choice).collect();
         let head = ResponseHead::new("chatcmpl-", model);
         Self { head, choices, include_usage: prepared.include_usage }
@@ -53,7 +61,7 @@ impl EventFormatter for ChatFormatter {
     fn chunks(&mut self, index: usize, event: Event) -> Vec<ChatChunk> {
         let Some(choice) = self.choices.get_mut(index) else { return Vec::new() };
         let pieces = match event {
-            Event::Piece(piece) => choice.piece(index, piece).into_iter().collect(),
+            Event::Piece(piece) => choice.piece(index, piece),
             Event::Done(done) => choice.end(index, finish_reason(done.reason)),
             Event::Failed(_) => Vec::new(),
         };
@@ -93,45 +101,76 @@ impl EventFormatter for ChatFormatter {
 }
 
 impl Choice {
-    fn piece(&mut self, index: usize, piece: Piece) -> Option<ChatChunkChoice> {
-        let parsed = self.parser.push(&piece.text);
+    fn piece(&mut self, index: usize, piece: Piece) -> Vec<ChatChunkChoice> {
+        let said = self.parser.push(&piece.text);
         let logprobs = piece.token.map(|token| LogprobList { content: vec![logprob(token)] });
-        if parsed == Parsed::default() && logprobs.is_none() {
-            return None;
+        let mut deltas = self.deltas(said);
+        if deltas.is_empty() && logprobs.is_some() {
+            deltas.push(self.delta(ChatDelta::default()));
         }
-        let delta = self.delta(parsed);
-        Some(ChatChunkChoice { index, delta, logprobs, finish_reason: None })
+        let mut chunks: Vec<_> = deltas.into_iter().map(|delta| chunk(index, delta)).collect();
+        if let Some(first) = chunks.first_mut() {
+            first.logprobs = logprobs;
+        }
+        chunks
     }
 
     fn end(&mut self, index: usize, reason: &'static str) -> Vec<ChatChunkChoice> {
         let rest = self.parser.finish();
-        let mut pieces = Vec::new();
-        if rest != Parsed::default() || !self.begun {
-            let delta = self.delta(rest);
-            pieces.push(ChatChunkChoice { index, delta, logprobs: None, finish_reason: None });
+        let mut deltas = self.deltas(rest);
+        if !self.begun {
+            deltas.push(self.delta(ChatDelta::default()));
         }
-        let called = self.calls > 0 && reason == "stop";
+        let mut chunks: Vec<_> = deltas.into_iter().map(|delta| chunk(index, delta)).collect();
+        let called = self.called && reason == "stop";
         let finish_reason = Some(if called { "tool_calls" } else { reason });
-        let delta = ChatDelta::default();
-        pieces.push(ChatChunkChoice { index, delta, logprobs: None, finish_reason });
-        pieces
+        chunks.push(ChatChunkChoice { finish_reason, ..chunk(index, ChatDelta::default()) });
+        chunks
     }
 
-    fn delta(&mut self, parsed: Parsed) -> ChatDelta {
+    fn deltas(&mut self, said: Vec<Said>) -> Vec<ChatDelta> {
+        let mut deltas = Vec::new();
+        for piece in said {
+            let mut delta = ChatDelta::default();
+            match piece {
+                Said::Text(text) => delta.content = Some(text),
+                Said::Thought(thought) => delta.reasoning_content = Some(thought),
+                Said::Call(name) => delta.tool_calls.push(self.call_begun(name)),
+                Said::Arguments(more) => delta.tool_calls.push(self.call_goes_on(more)),
+                Said::CallEnd => {
+                    self.called = true;
+                    continue;
+                }
+            }
+            deltas.push(self.delta(delta));
+        }
+        deltas
+    }
+
+    /// The first one says who speaks.
+    fn delta(&mut self, delta: ChatDelta) -> ChatDelta {
         let first = !std::mem::replace(&mut self.begun, true);
-        let some = |text: String| (!text.is_empty()).then_some(text);
-        let calls = parsed.calls.into_iter().map(|call| {
-            let index = self.calls;
-            self.calls += 1;
-            ToolCallDelta { index, call: tool_call(call) }
-        });
-        ChatDelta {
-            tool_calls: calls.collect(),
-            role: first.then_some("assistant"),
-            content: some(parsed.text),
-            reasoning_content: some(parsed.thought),
+        ChatDelta { role: first.then_some("assistant"), ..delta }
+    }
+
+    fn call_begun(&mut self, name: String) -> ToolCallDelta {
+        self.calls += 1;
+        ToolCallDelta {
+            index: self.calls - 1,
+            id: Some(random_id("call-")),
+            r#type: Some("function"),
+            function: FunctionDelta { name: Some(name), arguments: String::new() },
         }
     }
+
+    fn call_goes_on(&self, arguments: String) -> ToolCallDelta {
+        let function = FunctionDelta { name: None, arguments };
+        ToolCallDelta { index: self.calls.saturating_sub(1), id: None, r#type: None, function }
+    }
+}
+
+fn chunk(index: usize, delta: ChatDelta) -> ChatChunkChoice {
+    ChatChunkChoice { index, delta, logprobs: None, finish_reason: None }
 }
 
 fn add(choice: &mut ChatChoice, piece: ChatChunkChoice) {
@@ -142,7 +181,7 @@ fn add(choice: &mut ChatChoice, piece: ChatChunkChoice) {
     if let Some(text) = piece.delta.reasoning_content {
         message.reasoning_content.get_or_insert_default().push_str(&text);
     }
-    message.tool_calls.extend(piece.delta.tool_calls.into_iter().map(|delta| delta.call));
+    piece.delta.tool_calls.into_iter().for_each(|delta| add_call(&mut message.tool_calls, delta));
     if let Some(logprobs) = piece.logprobs {
         choice.logprobs.get_or_insert_default().content.extend(logprobs.content);
     }
@@ -151,9 +190,16 @@ fn add(choice: &mut ChatChoice, piece: ChatChunkChoice) {
     }
 }
 
-fn tool_call(call: Call) -> ToolCall {
-    let function = FunctionCall { name: call.name, arguments: call.arguments };
-    ToolCall { id: random_id("call-"), r#type: "function", function }
+fn add_call(calls: &mut Vec<ToolCall>, delta: ToolCallDelta) {
+    let FunctionDelta { name, arguments } = delta.function;
+    match (delta.id, name, calls.get_mut(delta.index)) {
+        (Some(id), Some(name), _) => {
+            let function = FunctionCall { name, arguments };
+            calls.push(ToolCall { id, r#type: "function", function });
+        }
+        (_, _, Some(call)) => call.function.arguments.push_str(&arguments),
+        _ => {}
+    }
 }
 
 fn logprob(token: SaidToken) -> LogprobContent {
@@ -174,7 +220,8 @@ fn logprob(token: SaidToken) -> LogprobContent {
 mod tests {
     use super::*;
     use motley_engine::batching::{Done, Reason};
-    use motley_engine::text::output::{Format, OutputFormat};
+    use motley_engine::text::output::{Calls, Format, OutputFormat};
+    use std::sync::Arc;
 
     fn done(reason: Reason) -> Event {
         Event::Done(Done { reason, prompt_tokens: 3, reused_tokens: 0, answer_tokens: 2 })
@@ -186,7 +233,7 @@ mod tests {
 
     fn whole(calls: Format, events: Vec<Event>) -> ChatChoice {
         let format = OutputFormat { calls, thoughts: None };
-        let choices = vec![Choice { parser: Parser::new(format), begun: false, calls: 0 }];
+        let choices = vec![Choice::new(Parser::new(format))];
         let head = ResponseHead::new("chatcmpl-", "m");
         let mut formatter = ChatFormatter { head, choices, include_usage: false };
         let chunks = events.into_iter().flat_map(|event| formatter.chunks(0, event)).collect();
@@ -207,6 +254,28 @@ mod tests {
         assert_eq!(choice.message.content, None);
         assert_eq!(choice.message.tool_calls[0].function.name, "f");
         assert_eq!(choice.finish_reason, "tool_calls");
+    }
+
+    #[test]
+    fn a_stream_has_a_call_in_pieces() {
+        let format = OutputFormat { calls: Format::Hermes, thoughts: None };
+        let parser = Parser::with_types(format, Arc::default(), Calls::InPieces);
+        let mut choice = Choice::new(parser);
+        let mut deltas = Vec::new();
+        for text in ["<tool_call>{\"name\": \"f\", \"arguments\": {", "\"a\": ", "1}}</tool_call>"]
+        {
+            let piece = Piece { text: text.into(), token: None };
+            deltas.extend(
+                choice.piece(0, piece).into_iter().flat_map(|chunk| chunk.delta.tool_calls),
+            );
+        }
+        let first = deltas.remove(0);
+        assert_eq!((first.index, first.r#type), (0, Some("function")));
+        assert_eq!(first.function.name.as_deref(), Some("f"));
+        assert!(first.id.is_some() && first.function.arguments.is_empty());
+        let more: Vec<_> = deltas.iter().map(|delta| delta.function.arguments.as_str()).collect();
+        assert_eq!(more, ["{", "\"a\": ", "1}"]);
+        assert!(deltas.iter().all(|delta| delta.id.is_none() && delta.function.name.is_none()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::request::PreparedRequest;
 use crate::wire::{OllamaAnswer, OllamaCall, OllamaCounts, OllamaFunction, OllamaSaid, Usage};
 use motley_engine::batching::Event;
-use motley_engine::text::output::{Call, Parsed, Parser};
+use motley_engine::text::output::{Call, Calls, Parsed, Parser};
 use std::time::{Duration, Instant};
 
 /// In which field the text goes.
@@ -36,7 +36,7 @@ impl OllamaFormatter {
         Self {
             shape,
             model: model.into(),
-            parser: prepared.parser(),
+            parser: prepared.parser_of(Calls::Whole),
             started: Instant::now(),
             first_token: None,
             last_token: Duration::ZERO,
@@ -72,10 +72,10 @@ impl EventFormatter for OllamaFormatter {
         self.last_token = self.started.elapsed();
         self.first_token.get_or_insert(self.last_token);
         let said = match event {
-            Event::Piece(piece) => self.parser.push(&piece.text),
+            Event::Piece(piece) => self.parser.push(&piece.text).into_iter().collect(),
             Event::Done(done) => {
                 self.done_reason = finish_reason(done.reason);
-                self.parser.finish()
+                self.parser.finish().into_iter().collect()
             }
             Event::Failed(_) => Parsed::default(),
         };

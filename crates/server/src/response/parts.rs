@@ -2,7 +2,7 @@
 //! and the items of `/v1/responses` are such rows. Knows the JSON of neither.
 
 use super::formatter::random_id;
-use motley_engine::text::output::{Call, Parsed, Parser};
+use motley_engine::text::output::{Parser, Said};
 use serde_json::{Map, Value};
 
 /// An answer that is being read.
@@ -23,6 +23,8 @@ pub(super) struct Part {
     pub(super) kind: PartKind,
     /// Its text; arguments of a call as JSON.
     pub(super) text: String,
+    /// Whether it is not a call that broke off.
+    pub(super) is_whole: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +50,14 @@ impl Parts {
 
     /// Adds what the model wrote.
     pub(super) fn push(&mut self, text: &str) -> Vec<Step> {
-        let parsed = self.parser.push(text);
-        self.steps(parsed)
+        let said = self.parser.push(text);
+        self.steps(said)
     }
 
     /// After the last text.
     pub(super) fn finish(&mut self) -> Vec<Step> {
-        let parsed = self.parser.finish();
-        let mut steps = self.steps(parsed);
+        let said = self.parser.finish();
+        let mut steps = self.steps(said);
         self.close(&mut steps);
         steps
     }
@@ -67,17 +69,24 @@ impl Parts {
 
     /// Whether a function is called.
     pub(super) fn calls(&self) -> bool {
-        self.row.iter().any(|part| matches!(part.kind, PartKind::Call(_)))
+        self.row.iter().any(|part| part.is_whole && matches!(part.kind, PartKind::Call(_)))
     }
 
-    fn steps(&mut self, parsed: Parsed) -> Vec<Step> {
+    fn steps(&mut self, said: Vec<Said>) -> Vec<Step> {
         let mut steps = Vec::new();
-        self.add(PartKind::Thought, parsed.thought, &mut steps);
-        self.add(PartKind::Text, parsed.text, &mut steps);
-        for Call { name, arguments } in parsed.calls {
-            self.close(&mut steps);
-            self.add(PartKind::Call(name), arguments, &mut steps);
-            self.close(&mut steps);
+        for piece in said {
+            match piece {
+                Said::Thought(thought) => self.add(PartKind::Thought, thought, &mut steps),
+                Said::Text(text) => self.add(PartKind::Text, text, &mut steps),
+                Said::Call(name) => self.begin(PartKind::Call(name), &mut steps),
+                Said::Arguments(more) => self.grow(more, &mut steps),
+                Said::CallEnd => {
+                    if let Some(call) = self.row.last_mut() {
+                        call.is_whole = true;
+                    }
+                    self.close(&mut steps);
+                }
+            }
         }
         steps
     }
@@ -91,19 +100,28 @@ impl Parts {
             }
             text = std::mem::take(&mut self.space);
         }
-        let is_call = matches!(kind, PartKind::Call(_));
-        if text.is_empty() && !is_call {
+        if text.is_empty() {
             return;
         }
         if !is_same {
-            self.close(steps);
-            self.row.push(Part { id: random_id(""), kind, text: String::new() });
-            self.is_open = true;
-            steps.push(Step::Begin(self.row.len() - 1));
+            self.begin(kind, steps);
         }
-        let index = self.row.len() - 1;
-        self.row[index].text.push_str(&text);
-        steps.push(Step::More(index, text));
+        self.grow(text, steps);
+    }
+
+    fn begin(&mut self, kind: PartKind, steps: &mut Vec<Step>) {
+        self.close(steps);
+        let is_whole = !matches!(kind, PartKind::Call(_));
+        self.row.push(Part { id: random_id(""), kind, text: String::new(), is_whole });
+        self.is_open = true;
+        steps.push(Step::Begin(self.row.len() - 1));
+    }
+
+    fn grow(&mut self, text: String, steps: &mut Vec<Step>) {
+        if let Some(part) = self.row.last_mut() {
+            part.text.push_str(&text);
+            steps.push(Step::More(self.row.len() - 1, text));
+        }
     }
 
     fn close(&mut self, steps: &mut Vec<Step>) {

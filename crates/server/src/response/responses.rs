@@ -53,7 +53,7 @@ impl ResponsesFormatter {
     }
 
     fn done(&mut self, reason: Reason) {
-        let output = self.parts.row().iter().map(|part| item(part, AnswerStatus::Completed, true));
+        let output = self.parts.row().iter().map(|part| item(part, ended(part), true));
         self.response.output = output.collect();
         self.response.status = match reason {
             Reason::Stop | Reason::StopString(_) => AnswerStatus::Completed,
@@ -216,9 +216,14 @@ fn end_events(output_index: usize, part: &Part) -> Vec<NamedFields> {
         .extend(content.map(|content| {
             ("response.content_part.done", about_part(output_index, part, content))
         }));
-    let item = item(part, AnswerStatus::Completed, true);
+    let item = item(part, ended(part), true);
     events.push(("response.output_item.done", EventFields::Item { output_index, item }));
     events
+}
+
+/// Its status, when nothing more of it comes.
+fn ended(part: &Part) -> AnswerStatus {
+    if part.is_whole { AnswerStatus::Completed } else { AnswerStatus::Incomplete }
 }
 
 fn about_part(output_index: usize, part: &Part, content: AnswerPart) -> EventFields {
@@ -274,7 +279,7 @@ fn call_id(part: &Part) -> String {
 /// The answer as a turn of the conversation that goes on.
 fn assistant_turn(row: &[Part]) -> Message {
     let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::<Value>::new());
-    for part in row {
+    for part in row.iter().filter(|part| part.is_whole) {
         match &part.kind {
             PartKind::Thought => thoughts.push_str(&part.text),
             PartKind::Text => text.push_str(&part.text),

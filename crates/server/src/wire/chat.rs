@@ -265,16 +265,32 @@ pub struct ChatDelta {
     pub content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Each call is complete.
+    /// A call that begins, or more of its arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCallDelta>,
 }
 
-/// A call in a stream.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+/// What a chunk adds to a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ToolCallDelta {
     /// Number of the call in its choice.
     pub index: usize,
-    #[serde(flatten)]
-    pub call: ToolCall,
+    /// Where the call begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// `function`, where the call begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<&'static str>,
+    pub function: FunctionDelta,
+}
+
+/// What a chunk adds to a function's name and arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FunctionDelta {
+    /// Where the call begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// More of the arguments: all pieces together are JSON. They lack their last brace where the call
+    /// was cut off.
+    pub arguments: String,
 }

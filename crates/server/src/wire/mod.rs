@@ -21,8 +21,8 @@ pub use anthropic::{
 };
 pub use chat::{
     ChatChoice, ChatChunk, ChatChunkChoice, ChatDelta, ChatRequest, ChatResponse, Content,
-    Function, FunctionCall, LogprobContent, LogprobList, Message, ResponseFormat, ResponseMessage,
-    Role, Schema, TextPart, Tool, ToolCall, ToolCallDelta, ToolChoice, TopLogprob,
+    Function, FunctionCall, FunctionDelta, LogprobContent, LogprobList, Message, ResponseFormat,
+    ResponseMessage, Role, Schema, TextPart, Tool, ToolCall, ToolCallDelta, ToolChoice, TopLogprob,
 };
 pub use common::{Model, ModelList, SamplingFields, Stop, StreamOptions, Usage, UsageDetails};
 pub use completion::{

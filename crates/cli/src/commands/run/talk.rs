@@ -4,7 +4,7 @@
 use super::interrupt::Interrupt;
 use super::screen::Screen;
 use anyhow::Result;
-use motley_engine::text::output::{OutputFormat, Parsed, Parser};
+use motley_engine::text::output::{OutputFormat, Parsed, Parser, Said};
 use motley_engine::{Conversation, Engine, Finish, Generation, Session, TextStream};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
@@ -183,7 +183,8 @@ impl Answer {
 }
 
 /// Calls of functions that nobody offered are part of the text.
-fn said(mut parsed: Parsed) -> Parsed {
+fn said(pieces: Vec<Said>) -> Parsed {
+    let mut parsed: Parsed = pieces.into_iter().collect();
     for call in std::mem::take(&mut parsed.calls) {
         parsed.text.push_str(&format!("{}({})", call.name, call.arguments));
     }

@@ -8,9 +8,13 @@
 //!      └────────────────────────┼──────   no call → its text, to the letter → Outside
 //!                               └──────   not yet (the mark was part of a value)
 //! ```
+//!
+//! What is certain of a block's calls before that is its draft, which may be said as it grows.
 
+use super::draft::Draft;
 use super::marks::{Found, Marks};
-use super::parsed::{Call, Parsed};
+use super::parsed::{Call, Said};
+use super::pieces::{Calls, Pieces};
 use super::types::ArgumentTypes;
 use std::sync::Arc;
 
@@ -27,6 +31,8 @@ pub(super) struct Frame {
     /// Marks that mean nothing when they follow a call: a wrapper's end, a call closed twice.
     pub(super) after: &'static [&'static str],
     pub(super) read: fn(&Block<'_>) -> Read,
+    /// Adds what is certain of a block that goes on.
+    pub(super) draft: fn(&Block<'_>, &mut Draft),
 }
 
 /// What is to be read.
@@ -65,8 +71,8 @@ pub(super) struct Blocks {
     marks: Marks,
     /// Marks that mean something outside a block.
     outside: Vec<&'static str>,
-    /// The block so far, inside one, and how many closing marks its values have.
-    inside: Option<(String, usize)>,
+    mode: Calls,
+    inside: Option<Inside>,
     called: bool,
     /// White space after a call: text when other text follows, nothing before the next call.
     blank: String,
@@ -74,95 +80,118 @@ pub(super) struct Blocks {
     said: bool,
 }
 
+/// A block so far.
+#[derive(Debug, Default)]
+struct Inside {
+    text: String,
+    /// Closing marks in its values.
+    closes: usize,
+    draft: Draft,
+}
+
 impl Blocks {
-    pub(super) fn new(frame: &'static Frame, types: Arc<ArgumentTypes>) -> Self {
+    pub(super) fn new(frame: &'static Frame, types: Arc<ArgumentTypes>, mode: Calls) -> Self {
         let outside = [frame.open, frame.after].concat();
         let (marks, blank) = (Marks::default(), String::new());
-        Self { frame, types, marks, outside, inside: None, called: false, blank, said: false }
+        Self { frame, types, marks, outside, mode, inside: None, called: false, blank, said: false }
     }
 
-    pub(super) fn push(&mut self, text: &str) -> Parsed {
+    pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
         self.marks.push(text);
-        let mut parsed = Parsed::default();
-        self.read(&mut parsed);
-        parsed
+        let mut pieces = Pieces::default();
+        self.read(&mut pieces);
+        pieces.row()
     }
 
-    pub(super) fn finish(&mut self) -> Parsed {
-        let mut parsed = Parsed::default();
+    pub(super) fn finish(&mut self) -> Vec<Said> {
+        let mut pieces = Pieces::default();
         loop {
             let rest = self.marks.rest();
-            match &mut self.inside {
-                Some((block, _)) => {
-                    block.push_str(&rest);
-                    self.close(true, &mut parsed);
-                    self.read(&mut parsed);
-                }
-                None => {
-                    self.text(&rest, &mut parsed);
-                    return parsed;
-                }
+            if self.inside.is_none() {
+                self.text(&rest, &mut pieces);
+                return pieces.row();
             }
+            self.grow(&rest, &mut pieces);
+            self.close(true, &mut pieces);
+            self.read(&mut pieces);
         }
     }
 
     /// Reads as far as it is clear what the text means.
-    fn read(&mut self, parsed: &mut Parsed) {
+    fn read(&mut self, pieces: &mut Pieces) {
         loop {
             let wanted = if self.inside.is_some() { self.frame.close } else { &self.outside };
             match (self.marks.next(wanted), &mut self.inside) {
                 (Found::Mark(text, mark), None) => {
-                    self.text(&text, parsed);
-                    self.outside_mark(mark, parsed);
+                    self.text(&text, pieces);
+                    self.outside_mark(mark, pieces);
                 }
-                (Found::Mark(text, mark), Some((block, _))) => {
-                    block.push_str(&text);
-                    block.push_str(mark);
-                    self.close(false, parsed);
+                (Found::Mark(text, mark), Some(_)) => {
+                    self.grow(&text, pieces);
+                    self.inside.iter_mut().for_each(|inside| inside.text.push_str(mark));
+                    self.close(false, pieces);
                 }
-                (Found::Text(text), None) => return self.text(&text, parsed),
-                (Found::Text(text), Some((block, _))) => return block.push_str(&text),
+                (Found::Text(text), None) => return self.text(&text, pieces),
+                (Found::Text(text), Some(_)) => return self.grow(&text, pieces),
             }
         }
     }
 
-    fn outside_mark(&mut self, mark: &'static str, parsed: &mut Parsed) {
+    fn outside_mark(&mut self, mark: &'static str, pieces: &mut Pieces) {
         if self.frame.open.contains(&mark) {
-            self.inside = Some((mark.to_owned(), 0));
+            self.inside = Some(Inside { text: mark.to_owned(), ..Inside::default() });
         } else if !self.called || self.said {
-            return self.text(mark, parsed);
+            return self.text(mark, pieces);
         }
         self.blank.clear();
         self.said = false;
     }
 
-    /// Ends the block, if it ends here.
-    fn close(&mut self, last: bool, parsed: &mut Parsed) {
-        let Some((mut text, closes)) = self.inside.take() else { return };
-        match self.meaning(&text, last) {
-            Read::More if !last && closes < CLOSES_MAX => self.inside = Some((text, closes + 1)),
-            Read::Calls(calls, bytes) => {
-                self.marks.unread(&text.split_off(bytes));
-                parsed.calls.extend(calls);
-                self.called = true;
-            }
-            Read::More | Read::Text => self.give_up(text, last, parsed),
+    /// The block goes on. A mark that may close it comes after `text`, or none yet.
+    fn grow(&mut self, text: &str, pieces: &mut Pieces) {
+        let Some(Inside { text: block, draft, .. }) = &mut self.inside else { return };
+        block.push_str(text);
+        (self.frame.draft)(&Block { text: block, types: &self.types, last: false }, draft);
+        if self.mode == Calls::InPieces {
+            draft.say(pieces);
         }
     }
 
-    /// A block that is no call is text. Its first mark may have been one only in prose: what the last
-    /// opening mark begins may still be a call.
-    fn give_up(&mut self, mut text: String, last: bool, parsed: &mut Parsed) {
+    /// Ends the block, if it ends here.
+    fn close(&mut self, last: bool, pieces: &mut Pieces) {
+        let Some(mut inside) = self.inside.take() else { return };
+        match self.meaning(&inside.text, last) {
+            Read::More if !last && inside.closes < CLOSES_MAX => {
+                inside.closes += 1;
+                self.inside = Some(inside);
+            }
+            Read::Calls(calls, bytes) => {
+                self.marks.unread(&inside.text.split_off(bytes));
+                inside.draft.confirm(&calls, pieces);
+                self.called = true;
+            }
+            Read::More | Read::Text => self.give_up(inside, last, pieces),
+        }
+    }
+
+    /// A block that is no call is text, but for what was said of it. Its first mark may have been one
+    /// only in prose: what the last opening mark begins may still be a call.
+    fn give_up(&mut self, inside: Inside, last: bool, pieces: &mut Pieces) {
+        let (mut text, is_said) = (inside.text, inside.draft.is_said());
+        if is_said {
+            text.drain(..inside.draft.at);
+            (self.called, self.said) = (true, false);
+        }
         let inner = text.split_off(self.last_opening(&text));
         match self.meaning(&inner, last) {
-            Read::Calls(calls, bytes) if !text.is_empty() => {
-                self.text(&text, parsed);
+            Read::Calls(calls, bytes) if is_said || !text.is_empty() => {
+                self.text(&text, pieces);
                 self.marks.unread(&inner[bytes..]);
-                parsed.calls.extend(calls);
+                calls.iter().for_each(|call| pieces.call(call));
                 (self.called, self.said) = (true, false);
                 self.blank.clear();
             }
-            _ => self.text(&(text + &inner), parsed),
+            _ => self.text(&(text + &inner), pieces),
         }
     }
 
@@ -184,11 +213,11 @@ impl Blocks {
     }
 
     /// Blank lines around calls are not text, in whatever pieces they come.
-    fn text(&mut self, text: &str, parsed: &mut Parsed) {
+    fn text(&mut self, text: &str, pieces: &mut Pieces) {
         self.said |= !self.called || !text.trim().is_empty();
         self.blank.push_str(text);
         if self.said {
-            parsed.text.push_str(&std::mem::take(&mut self.blank));
+            pieces.text(&std::mem::take(&mut self.blank));
         }
     }
 }

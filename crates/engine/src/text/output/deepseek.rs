@@ -10,6 +10,7 @@
 //! ````
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
 use super::marked::{self, MarkedCall};
 
 const SECTION: &str = "<｜tool▁calls▁begin｜>";
@@ -22,6 +23,7 @@ pub(super) const FRAME: Frame = Frame {
     close: &[CALL_END, SECTION_END],
     after: &[CALL_END, SECTION_END],
     read,
+    draft,
 };
 
 const MARKED: marked::Marked = marked::Marked {
@@ -34,6 +36,10 @@ const MARKED: marked::Marked = marked::Marked {
 
 fn read(block: &Block<'_>) -> Read {
     marked::read(&MARKED, block)
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    marked::draft(&MARKED, block, draft);
 }
 
 fn call_of<'a>(head: &'a str, body: &'a str) -> MarkedCall<'a> {

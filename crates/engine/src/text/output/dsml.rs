@@ -10,6 +10,7 @@
 //! ```
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
 use super::tags::{self, Tags};
 
 const TAGS: Tags = Tags {
@@ -36,8 +37,13 @@ pub(super) const FRAME: Frame = Frame {
         "</｜DSML｜tool_calls>",
     ],
     read,
+    draft,
 };
 
 fn read(block: &Block<'_>) -> Read {
     tags::read(&TAGS, block)
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    tags::draft(&TAGS, block, draft);
 }

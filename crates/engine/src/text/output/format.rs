@@ -1,14 +1,17 @@
 //! Formats of function calls, and how a model's is found out: by the marks in its template. One format,
 //! one file; `Reader` is the one that reads.
 
+use super::bare::Bare;
 use super::blocks::{Blocks, Frame};
 use super::forced::Forced;
 use super::harmony::Harmony;
-use super::llama::Llama;
 use super::mistral::Mistral;
-use super::parsed::Parsed;
+use super::parsed::Said;
+use super::pieces::Calls;
 use super::types::ArgumentTypes;
-use super::{deepseek, dsml, gemma, glm, hermes, kimi, listed, minimax, qwen, seed};
+use super::{
+    deepseek, dsml, gemma, glm, hermes, kimi, listed, llama, minimax, pythonic, qwen, seed,
+};
 use std::sync::Arc;
 
 /// How a model writes function calls.
@@ -36,6 +39,8 @@ pub enum Format {
     Gemma,
     /// `{"name": …, "parameters": …}`, alone or after `<|python_tag|>`: Llama 3.
     Llama,
+    /// `[name(key="value")]`: Llama 4, Llama 3.2.
+    Pythonic,
     /// `<|tool_call|>[{…}]`: Granite 3.
     Granite,
     /// `<TOOLCALL>[{…}]</TOOLCALL>`: Nemotron Nano 2.
@@ -51,7 +56,7 @@ pub enum Format {
 }
 
 /// Marks in templates, those first that others are part of.
-const MARKS: [(&str, Format); 16] = [
+const MARKS: [(&str, Format); 17] = [
     ("<|channel|>", Format::Harmony),
     ("｜DSML｜", Format::Dsml),
     ("<｜tool▁call▁begin｜>", Format::DeepSeek),
@@ -66,6 +71,7 @@ const MARKS: [(&str, Format); 16] = [
     ("<tool_call>", Format::Hermes),
     ("<|tool_call|>", Format::Granite),
     ("<TOOLCALL>", Format::Nemotron),
+    ("[func_name1(", Format::Pythonic),
     ("<|python_tag|>", Format::Llama),
     ("{\"name\": function name, \"parameters\":", Format::Llama),
 ];
@@ -81,7 +87,7 @@ impl Format {
     pub(super) fn control_tokens(self) -> bool {
         match self {
             Self::DeepSeek | Self::Dsml | Self::Kimi | Self::Gemma => true,
-            Self::Llama | Self::Granite | Self::Mistral | Self::Harmony => true,
+            Self::Llama | Self::Pythonic | Self::Granite | Self::Mistral | Self::Harmony => true,
             Self::MiniMax | Self::Seed | Self::Nemotron | Self::Plural => true,
             Self::Plain | Self::Hermes | Self::Qwen | Self::Glm | Self::Forced => false,
         }
@@ -102,7 +108,8 @@ impl Format {
             Self::Granite => Some(&listed::GRANITE),
             Self::Nemotron => Some(&listed::NEMOTRON),
             Self::Plural => Some(&listed::PLURAL),
-            Self::Plain | Self::Llama | Self::Mistral | Self::Harmony | Self::Forced => None,
+            Self::Llama | Self::Pythonic | Self::Mistral | Self::Harmony => None,
+            Self::Plain | Self::Forced => None,
         }
     }
 }
@@ -112,40 +119,42 @@ impl Format {
 pub(super) enum Reader {
     Plain,
     Blocks(Blocks),
-    Llama(Llama),
+    Bare(Bare),
     Mistral(Mistral),
     Harmony(Harmony),
     Forced(Forced),
 }
 
 impl Reader {
-    pub(super) fn new(format: Format, types: Arc<ArgumentTypes>) -> Self {
+    pub(super) fn new(format: Format, types: Arc<ArgumentTypes>, mode: Calls) -> Self {
         match (format, format.frame()) {
-            (_, Some(frame)) => Self::Blocks(Blocks::new(frame, types)),
-            (Format::Llama, None) => Self::Llama(Llama::new(types)),
-            (Format::Mistral, None) => Self::Mistral(Mistral::default()),
-            (Format::Harmony, None) => Self::Harmony(Harmony::default()),
-            (Format::Forced, None) => Self::Forced(Forced::default()),
+            (_, Some(frame)) => Self::Blocks(Blocks::new(frame, types, mode)),
+            (Format::Llama, None) => Self::Bare(Bare::new(&llama::FORM, types, mode)),
+            (Format::Pythonic, None) => Self::Bare(Bare::new(&pythonic::FORM, types, mode)),
+            (Format::Mistral, None) => Self::Mistral(Mistral::new(types, mode)),
+            (Format::Harmony, None) => Self::Harmony(Harmony::new(mode)),
+            (Format::Forced, None) => Self::Forced(Forced::new(types, mode)),
             (_, None) => Self::Plain,
         }
     }
 
-    pub(super) fn push(&mut self, text: &str) -> Parsed {
+    pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
         match self {
-            Self::Plain => Parsed { text: text.to_owned(), ..Parsed::default() },
+            Self::Plain if text.is_empty() => Vec::new(),
+            Self::Plain => vec![Said::Text(text.to_owned())],
             Self::Blocks(reader) => reader.push(text),
-            Self::Llama(reader) => reader.push(text),
+            Self::Bare(reader) => reader.push(text),
             Self::Mistral(reader) => reader.push(text),
             Self::Harmony(reader) => reader.push(text),
             Self::Forced(reader) => reader.push(text),
         }
     }
 
-    pub(super) fn finish(&mut self) -> Parsed {
+    pub(super) fn finish(&mut self) -> Vec<Said> {
         match self {
-            Self::Plain => Parsed::default(),
+            Self::Plain => Vec::new(),
             Self::Blocks(reader) => reader.finish(),
-            Self::Llama(reader) => reader.finish(),
+            Self::Bare(reader) => reader.finish(),
             Self::Mistral(reader) => reader.finish(),
             Self::Harmony(reader) => reader.finish(),
             Self::Forced(reader) => reader.finish(),
@@ -166,6 +175,7 @@ mod tests {
             ("…[TOOL_CALLS]…", Format::Mistral),
             ("<|start|>…<|channel|>…<tool_call>", Format::Harmony),
             ("<|channel>thought … <|tool_call>call:", Format::Gemma),
+            ("… [func_name1(params_name1=params_value1)] … <|python_tag|>", Format::Pythonic),
             ("<|tool_call|> followed by a JSON list", Format::Granite),
             ("{{ messages }}", Format::Plain),
         ] {

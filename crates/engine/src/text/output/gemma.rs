@@ -2,8 +2,9 @@
 //! JSON but for their quotes; keys have none, or the same.
 
 use super::blocks::{Block, Frame, Read};
-use super::parsed::{Call, is_name};
-use serde_json::{Map, Value};
+use super::draft::{Draft, Drafted};
+use super::parsed::{Call, is_name, object, unclosed_object};
+use serde_json::Value;
 
 const OPEN: &str = "<|tool_call>";
 const CLOSE: &str = "<tool_call|>";
@@ -12,7 +13,8 @@ const QUOTE: &str = "<|\"|>";
 /// Lists and objects inside one another.
 const DEPTH_MAX: usize = 64;
 
-pub(super) const FRAME: Frame = Frame { open: &[OPEN], close: &[CLOSE], after: &[CLOSE], read };
+pub(super) const FRAME: Frame =
+    Frame { open: &[OPEN], close: &[CLOSE], after: &[CLOSE], read, draft };
 
 fn read(block: &Block<'_>) -> Read {
     let body = block.text.strip_suffix(CLOSE).unwrap_or(block.text);
@@ -31,13 +33,35 @@ fn read(block: &Block<'_>) -> Read {
 }
 
 fn call(text: &str) -> Option<Call> {
-    let text = text.trim().strip_prefix("call:")?;
-    let (name, _) = text.split_once('{')?;
-    let mut reader = Reader { rest: &text[name.len()..] };
-    let arguments = reader.value(0)?;
+    let (name, rest) = named(text.trim())?;
+    let mut reader = Reader { rest };
+    let mut values = Vec::new();
+    while reader.pair(0, &mut values)? {}
+    let whole = reader.rest.trim_matches([' ', '\n', '}']).is_empty();
+    whole.then(|| Call { name: name.to_owned(), arguments: object(&values) })
+}
+
+/// The first call of a block, each value when another or the end follows.
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    let mut text = block.text;
+    while let Some(rest) = text.trim_start().strip_prefix(OPEN) {
+        text = rest;
+    }
+    let Some((name, rest)) = named(text) else { return };
+    let mut reader = Reader { rest };
+    let (mut values, mut at) = (Vec::new(), rest.len());
+    while reader.pair(0, &mut values) == Some(true) {
+        at = reader.rest.len();
+    }
+    let drafted = Drafted { name: name.to_owned(), arguments: unclosed_object(&values) };
+    draft.set(vec![drafted], block.text.len() - at);
+}
+
+/// A function's name, and what follows the brace after it.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.trim_start().strip_prefix("call:")?.split_once('{')?;
     let name = name.trim();
-    let whole = reader.rest.trim_matches([' ', '\n', '}']).is_empty() && is_name(name);
-    whole.then(|| Call { name: name.to_owned(), arguments: arguments.to_string() })
+    is_name(name).then_some((name, rest))
 }
 
 /// What is left to read.
@@ -71,28 +95,33 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Option<Value> {
-        let mut values = Map::new();
-        loop {
-            if self.takes("}") {
-                return Some(values.into());
-            }
-            let key = match self.quoted() {
-                Some(key) => key,
-                None => {
-                    let (key, _) = self.rest.split_once(':')?;
-                    self.rest = &self.rest[key.len()..];
-                    key.trim().trim_matches('"')
-                }
-            };
-            if !is_name(key) || !self.takes(":") {
-                return None;
-            }
-            let value = self.value(depth + 1)?;
-            values.insert(key.to_owned(), value);
-            if !self.takes(",") && !self.rest.trim_start().starts_with('}') {
-                return None;
-            }
+        let mut values = Vec::new();
+        while self.pair(depth, &mut values)? {}
+        Some(Value::Object(values.into_iter().collect()))
+    }
+
+    /// A key and its value; `false` at the brace after the last.
+    fn pair(&mut self, depth: usize, values: &mut Vec<(String, Value)>) -> Option<bool> {
+        if self.takes("}") {
+            return Some(false);
         }
+        let key = match self.quoted() {
+            Some(key) => key,
+            None => {
+                let (key, _) = self.rest.split_once(':')?;
+                self.rest = &self.rest[key.len()..];
+                key.trim().trim_matches('"')
+            }
+        };
+        if !is_name(key) || !self.takes(":") {
+            return None;
+        }
+        let value = self.value(depth + 1)?;
+        if !self.takes(",") && !self.rest.trim_start().starts_with('}') {
+            return None;
+        }
+        values.push((key.to_owned(), value));
+        Some(true)
     }
 
     fn list(&mut self, depth: usize) -> Option<Value> {

@@ -8,9 +8,9 @@
 //! ```
 
 use super::blocks::{Block, Frame, Read};
-use super::parsed::{Call, is_name};
+use super::draft::{Draft, Drafted};
+use super::parsed::{Call, is_name, object, unclosed_object};
 use super::tags::{Ended, value};
-use serde_json::{Map, Value};
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
@@ -20,7 +20,7 @@ const VALUE: &str = "<arg_value>";
 const VALUE_END: &str = "</arg_value>";
 
 pub(super) const FRAME: Frame =
-    Frame { open: &[OPEN], close: &[CLOSE], after: &[VALUE_END, CLOSE], read };
+    Frame { open: &[OPEN], close: &[CLOSE], after: &[VALUE_END, CLOSE], read, draft };
 
 fn read(block: &Block<'_>) -> Read {
     let mut rest = block.text;
@@ -33,11 +33,11 @@ fn read(block: &Block<'_>) -> Read {
         let end = rest.find(['\n', '<']).unwrap_or(rest.len());
         let name = rest[..end].trim();
         rest = &rest[end..];
-        let mut values = Map::new();
+        let mut values = Vec::new();
         loop {
             match pair(rest, name, block) {
                 Pair::Is(key, written, after) => {
-                    values.insert(key.to_owned(), block.types.value(name, key, written));
+                    values.push((key.to_owned(), block.types.value(name, key, written)));
                     rest = after;
                 }
                 Pair::Later => return Read::More,
@@ -50,11 +50,37 @@ fn read(block: &Block<'_>) -> Read {
             return Read::Text;
         }
         rest = closed.unwrap_or(rest);
-        calls.push(Call { name: name.to_owned(), arguments: Value::Object(values).to_string() });
+        calls.push(Call { name: name.to_owned(), arguments: object(&values) });
     }
     let bytes = block.text.len() - rest.len();
     let whole = rest.trim().is_empty() || block.text[..bytes].ends_with(CLOSE);
     if calls.is_empty() || !whole { Read::Text } else { Read::Calls(calls, bytes) }
+}
+
+/// The first call of a block, each value when it has ended.
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    let mut rest = block.text;
+    while let Some(inner) = strip(rest, OPEN) {
+        rest = inner;
+    }
+    let Some(end) = rest.find(['\n', '<']) else { return };
+    let name = rest[..end].trim();
+    rest = &rest[end..];
+    let mut values = Vec::new();
+    let has_parameters = loop {
+        match pair(rest, name, block) {
+            Pair::Is(key, written, after) => {
+                values.push((key.to_owned(), block.types.value(name, key, written)));
+                rest = after;
+            }
+            Pair::Later => break true,
+            Pair::Broken | Pair::None => break !values.is_empty(),
+        }
+    };
+    if has_parameters && is_name(name) {
+        let drafted = Drafted { name: name.to_owned(), arguments: unclosed_object(&values) };
+        draft.set(vec![drafted], block.text.len() - rest.len());
+    }
 }
 
 fn strip<'a>(text: &'a str, mark: &str) -> Option<&'a str> {

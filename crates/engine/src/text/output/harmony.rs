@@ -7,7 +7,8 @@
 //! ```
 
 use super::marks::{Found, Marks};
-use super::parsed::{Call, Parsed};
+use super::parsed::Said;
+use super::pieces::{Calls, Pieces};
 
 const MARKS: [&str; 7] = [
     "<|start|>",
@@ -29,62 +30,90 @@ enum Place {
     Header(String),
     Thought,
     Text,
-    /// Function and arguments so far.
-    Call(String, String),
+    Call(Called),
 }
 
-#[derive(Debug, Default)]
+/// A call's function, and arguments that were not said yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Called {
+    name: String,
+    arguments: String,
+    /// Whether the function was said.
+    begun: bool,
+}
+
+#[derive(Debug)]
 pub(super) struct Harmony {
     marks: Marks,
     place: Place,
+    mode: Calls,
 }
 
 impl Harmony {
-    pub(super) fn push(&mut self, text: &str) -> Parsed {
+    pub(super) fn new(mode: Calls) -> Self {
+        Self { marks: Marks::default(), place: Place::default(), mode }
+    }
+
+    pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
         self.marks.push(text);
-        let mut parsed = Parsed::default();
+        let mut pieces = Pieces::default();
         loop {
             match self.marks.next(&MARKS) {
                 Found::Mark(text, mark) => {
-                    self.text(&text, &mut parsed);
-                    self.mark(mark, &mut parsed);
+                    self.text(&text, &mut pieces);
+                    self.mark(mark, &mut pieces);
                 }
                 Found::Text(text) => {
-                    self.text(&text, &mut parsed);
-                    return parsed;
+                    self.text(&text, &mut pieces);
+                    return pieces.row();
                 }
             }
         }
     }
 
-    pub(super) fn finish(&mut self) -> Parsed {
-        let mut parsed = Parsed::default();
+    pub(super) fn finish(&mut self) -> Vec<Said> {
+        let mut pieces = Pieces::default();
         let rest = self.marks.rest();
-        self.text(&rest, &mut parsed);
-        self.mark("<|end|>", &mut parsed);
-        parsed
+        self.text(&rest, &mut pieces);
+        self.mark("<|end|>", &mut pieces);
+        pieces.row()
     }
 
-    fn text(&mut self, text: &str, parsed: &mut Parsed) {
+    fn text(&mut self, text: &str, pieces: &mut Pieces) {
         match &mut self.place {
             Place::Header(header) => header.push_str(text),
-            Place::Thought => parsed.thought.push_str(text),
-            Place::Text | Place::Outside => parsed.text.push_str(text),
-            Place::Call(_, arguments) => arguments.push_str(text),
+            Place::Thought => pieces.thought(text),
+            Place::Text | Place::Outside => pieces.text(text),
+            Place::Call(called) => {
+                called.arguments.push_str(text);
+                if self.mode == Calls::InPieces {
+                    called.say(pieces);
+                }
+            }
         }
     }
 
-    fn mark(&mut self, mark: &str, parsed: &mut Parsed) {
+    fn mark(&mut self, mark: &str, pieces: &mut Pieces) {
         let place = std::mem::take(&mut self.place);
         self.place = match (mark, place) {
             ("<|message|>", Place::Header(header)) => body(&header),
             ("<|channel|>" | "<|constrain|>", Place::Header(header)) => Place::Header(header + " "),
-            (_, Place::Call(name, arguments)) => {
-                parsed.calls.push(Call { name, arguments });
+            (_, Place::Call(mut called)) => {
+                called.say(pieces);
+                pieces.end();
                 after(mark)
             }
             (mark, _) => after(mark),
         };
+    }
+}
+
+impl Called {
+    fn say(&mut self, pieces: &mut Pieces) {
+        if !std::mem::replace(&mut self.begun, true) {
+            pieces.begin(&self.name);
+        }
+        pieces.arguments(&std::mem::take(&mut self.arguments));
     }
 }
 
@@ -101,7 +130,7 @@ fn body(header: &str) -> Place {
     match recipient {
         Some(name) => {
             let name = name.strip_prefix("functions.").unwrap_or(name);
-            Place::Call(name.to_owned(), String::new())
+            Place::Call(Called { name: name.to_owned(), ..Called::default() })
         }
         None if header.contains("analysis") => Place::Thought,
         None => Place::Text,
@@ -111,8 +140,8 @@ fn body(header: &str) -> Place {
 #[cfg(test)]
 mod tests {
     use super::super::Format::Harmony;
+    use super::super::Parsed;
     use super::super::tests::{call, check};
-    use super::*;
 
     #[test]
     fn thoughts_and_the_answer() {

@@ -1,16 +1,23 @@
 //! Hermes, Qwen 2.5 and 3, Granite 4: `<tool_call>{"name": …, "arguments": …}</tool_call>`.
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
+use super::head;
 use super::json::{self, End, Json};
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
 
-pub(super) const FRAME: Frame = Frame { open: &[OPEN], close: &[CLOSE], after: &[CLOSE], read };
+pub(super) const FRAME: Frame =
+    Frame { open: &[OPEN], close: &[CLOSE], after: &[CLOSE], read, draft };
 
 /// Also for models that write such a block where they should write tags.
 pub(super) fn read(block: &Block<'_>) -> Read {
     read_between(block, OPEN, CLOSE)
+}
+
+pub(super) fn draft(block: &Block<'_>, draft: &mut Draft) {
+    head::draft_calls(block, &[OPEN, CLOSE], draft);
 }
 
 /// Calls as JSON between any two marks.
@@ -35,7 +42,7 @@ mod tests {
         let text = "Let me see.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {\"zone\": \"UTC\"}}\n</tool_call>\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
         let expected = Parsed {
             text: "Let me see.\n".into(),
-            calls: vec![call("now", r#"{"zone":"UTC"}"#), call("f", "{}")],
+            calls: vec![call("now", r#"{"zone": "UTC"}"#), call("f", "{}")],
             ..Parsed::default()
         };
         check(Hermes, text, &expected);

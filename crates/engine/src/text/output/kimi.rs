@@ -6,6 +6,7 @@
 //! ```
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
 use super::marked::{self, MarkedCall};
 
 const SECTION: &str = "<|tool_calls_section_begin|>";
@@ -18,6 +19,7 @@ pub(super) const FRAME: Frame = Frame {
     close: &[CALL_END, SECTION_END],
     after: &[CALL_END, SECTION_END],
     read,
+    draft,
 };
 
 const MARKED: marked::Marked = marked::Marked {
@@ -30,6 +32,10 @@ const MARKED: marked::Marked = marked::Marked {
 
 fn read(block: &Block<'_>) -> Read {
     marked::read(&MARKED, block)
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    marked::draft(&MARKED, block, draft);
 }
 
 /// `functions.name:0`: the number counts the conversation's calls.

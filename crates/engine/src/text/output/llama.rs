@@ -1,72 +1,26 @@
 //! Llama 3: the whole answer is a call as JSON (`{"name": …, "parameters": …}`), or calls follow
 //! `<|python_tag|>`, as JSON or as `name.call(key="value")`.
 
-use super::blocks::{Block, Blocks, Frame, Read};
+use super::bare::Form;
+use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
+use super::head;
 use super::json::{self, End, Json};
-use super::parsed::{Call, Parsed, is_name};
+use super::parsed::{Call, is_name};
 use super::types::ArgumentTypes;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 const TAG: &str = "<|python_tag|>";
 
-static FRAME: Frame = Frame { open: &[TAG], close: &[], after: &[], read };
-
-#[derive(Debug)]
-pub(super) struct Llama {
-    /// An answer that begins with a brace, or with white space so far.
-    held: String,
-    place: Place,
-    tagged: Blocks,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Place {
-    Before,
-    Object,
-    Text,
-}
-
-impl Llama {
-    pub(super) fn new(types: Arc<ArgumentTypes>) -> Self {
-        Self { held: String::new(), place: Place::Before, tagged: Blocks::new(&FRAME, types) }
-    }
-
-    pub(super) fn push(&mut self, text: &str) -> Parsed {
-        if self.place == Place::Text {
-            return self.tagged.push(text);
-        }
-        self.held.push_str(text);
-        if self.place == Place::Before {
-            self.place = match self.held.trim_start().chars().next() {
-                None => Place::Before,
-                Some('{') => Place::Object,
-                Some(_) => Place::Text,
-            };
-        }
-        match self.place {
-            Place::Text => self.tagged.push(&std::mem::take(&mut self.held)),
-            Place::Before | Place::Object => Parsed::default(),
-        }
-    }
-
-    pub(super) fn finish(&mut self) -> Parsed {
-        let held = std::mem::take(&mut self.held);
-        match objects(&held) {
-            Some(calls) => Parsed { calls, ..Parsed::default() },
-            None => {
-                let mut parsed = self.tagged.push(&held);
-                let last = self.tagged.finish();
-                parsed.text.push_str(&last.text);
-                parsed.calls.extend(last.calls);
-                parsed
-            }
-        }
-    }
-}
+pub(super) static FORM: Form = Form {
+    first: '{',
+    read: objects,
+    draft: |block, draft| head::draft_calls(block, &[], draft),
+    frame: Frame { open: &[TAG], close: &[], after: &[], read, draft },
+};
 
 /// An answer that is nothing but calls. Without a mark each must say what it passes.
-fn objects(text: &str) -> Option<Vec<Call>> {
+fn objects(text: &str, _types: &ArgumentTypes) -> Option<Vec<Call>> {
     let mut calls = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -85,6 +39,10 @@ fn read(block: &Block<'_>) -> Read {
         Json::InString | Json::Not => spoken(body).map(|call| vec![call]),
     };
     Read::whole(calls, block)
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    head::draft_calls(block, &[TAG], draft);
 }
 
 /// `name.call(key="value", other=1)`.

@@ -2,6 +2,7 @@
 //! mark. What stands in head and arguments each format says.
 
 use super::blocks::{Block, Read};
+use super::draft::Draft;
 use super::json::{self, End, Json};
 use super::parsed::{Call, is_name};
 
@@ -41,6 +42,32 @@ pub(super) fn read(format: &Marked, block: &Block<'_>) -> Read {
         }
     }
     Read::whole(Some(calls), block)
+}
+
+/// The first call of a block; those that follow it unmarked are read when all is there.
+pub(super) fn draft(format: &Marked, block: &Block<'_>, draft: &mut Draft) {
+    if draft.is_empty()
+        && let Some((name, at)) = begun(format, block)
+    {
+        draft.begin(name, at);
+    }
+    draft.copy(block.text);
+}
+
+/// The name of the first call and where its arguments begin, if they are an object.
+fn begun(format: &Marked, block: &Block<'_>) -> Option<(String, usize)> {
+    let (before, mut rest) = block.text.split_once(format.call)?;
+    while let Some(again) = rest.trim_start().strip_prefix(format.call) {
+        rest = again;
+    }
+    let (head, body) = rest.split_once(format.separator)?;
+    let brace = body.find('{')?;
+    let MarkedCall { name, arguments } = (format.call_of)(head.trim(), &body[..=brace]);
+    let is_call = stripped(before, format.sections).0.is_empty()
+        && arguments.trim_start() == "{"
+        && is_name(name)
+        && block.types.may_call(name);
+    is_call.then(|| (name.to_owned(), block.text.len() - body.len() + brace))
 }
 
 fn call(format: &Marked, part: &str, end: End) -> Json<Call> {

@@ -9,6 +9,7 @@
 //! ```
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
 use super::tags::{self, Tags};
 
 const TAGS: Tags = Tags {
@@ -25,8 +26,13 @@ pub(super) const FRAME: Frame = Frame {
     close: &["</invoke>", "</minimax:tool_call>"],
     after: &["</parameter>", "</invoke>", "</minimax:tool_call>"],
     read,
+    draft,
 };
 
 fn read(block: &Block<'_>) -> Read {
     tags::read(&TAGS, block)
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    tags::draft(&TAGS, block, draft);
 }

@@ -1,56 +1,98 @@
 //! Mistral: after `[TOOL_CALLS]` either a JSON list of calls or `name[ARGS]{…}`.
 
+use super::blocks::Block;
+use super::draft::Draft;
+use super::head;
 use super::json::{self, End, Json};
 use super::marks::{Found, Marks};
-use super::parsed::{Call, Parsed, is_name};
+use super::parsed::{Call, Said, is_name};
+use super::pieces::{Calls, Pieces};
+use super::types::ArgumentTypes;
+use std::sync::Arc;
 
 const OPEN: &str = "[TOOL_CALLS]";
 const ARGUMENTS: &str = "[ARGS]";
 /// Some models write an identifier between name and arguments.
 const CALL_ID: &str = "[CALL_ID]";
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mistral {
     marks: Marks,
-    /// Calls, each as written; none yet while text comes.
-    calls: Vec<String>,
+    types: Arc<ArgumentTypes>,
+    mode: Calls,
+    /// What followed the last mark, and what is certain of it; none yet while text comes.
+    written: Option<(String, Draft)>,
 }
 
 impl Mistral {
-    pub(super) fn push(&mut self, text: &str) -> Parsed {
+    pub(super) fn new(types: Arc<ArgumentTypes>, mode: Calls) -> Self {
+        Self { marks: Marks::default(), types, mode, written: None }
+    }
+
+    pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
         self.marks.push(text);
-        let mut parsed = Parsed::default();
+        let mut pieces = Pieces::default();
         loop {
-            let (text, opened) = match self.marks.next(&[OPEN]) {
-                Found::Mark(text, _) => (text, true),
-                Found::Text(text) => (text, false),
-            };
-            match self.calls.last_mut() {
-                Some(call) => call.push_str(&text),
-                None => parsed.text.push_str(&text),
+            match self.marks.next(&[OPEN]) {
+                Found::Mark(text, _) => {
+                    self.add(&text, &mut pieces);
+                    self.close(&mut pieces);
+                    self.written = Some(Default::default());
+                }
+                Found::Text(text) => {
+                    self.add(&text, &mut pieces);
+                    return pieces.row();
+                }
             }
-            if !opened {
-                return parsed;
-            }
-            self.calls.push(String::new());
         }
     }
 
-    pub(super) fn finish(&mut self) -> Parsed {
-        let mut parsed = Parsed::default();
+    pub(super) fn finish(&mut self) -> Vec<Said> {
+        let mut pieces = Pieces::default();
         let rest = self.marks.rest();
-        match self.calls.last_mut() {
-            Some(call) => call.push_str(&rest),
-            None => parsed.text.push_str(&rest),
-        }
-        for written in std::mem::take(&mut self.calls) {
-            match calls(&written) {
-                Some(calls) => parsed.calls.extend(calls),
-                None => parsed.text.push_str(&format!("{OPEN}{written}")),
-            }
-        }
-        parsed
+        self.add(&rest, &mut pieces);
+        self.close(&mut pieces);
+        pieces.row()
     }
+
+    fn add(&mut self, text: &str, pieces: &mut Pieces) {
+        let Some((written, draft)) = &mut self.written else { return pieces.text(text) };
+        written.push_str(text);
+        draft_calls(&Block { text: written, types: &self.types, last: false }, draft);
+        if self.mode == Calls::InPieces {
+            draft.say(pieces);
+        }
+    }
+
+    fn close(&mut self, pieces: &mut Pieces) {
+        let Some((written, draft)) = self.written.take() else { return };
+        match calls(&written) {
+            Some(calls) => draft.confirm(&calls, pieces),
+            None if draft.is_said() => pieces.text(&written[draft.at..]),
+            None => pieces.text(&format!("{OPEN}{written}")),
+        }
+    }
+}
+
+fn draft_calls(block: &Block<'_>, draft: &mut Draft) {
+    if block.text.trim_start().starts_with(['[', '{']) {
+        return head::draft_calls(block, &[], draft);
+    }
+    if draft.is_empty()
+        && let Some((head, arguments)) = block.text.split_once(ARGUMENTS)
+        && arguments.trim_start().starts_with('{')
+    {
+        let brace = block.text.len() - arguments.trim_start().len();
+        let name = name(head);
+        if is_name(name) && block.types.may_call(name) {
+            draft.begin(name.to_owned(), brace);
+        }
+    }
+    draft.copy(block.text);
+}
+
+fn name(head: &str) -> &str {
+    head.split_once(CALL_ID).map_or(head, |(name, _)| name).trim()
 }
 
 fn calls(written: &str) -> Option<Vec<Call>> {
@@ -58,7 +100,7 @@ fn calls(written: &str) -> Option<Vec<Call>> {
         let Json::Is(calls) = json::calls(written, &[], End::Open) else { return None };
         return Some(calls);
     };
-    let name = head.split_once(CALL_ID).map_or(head, |(name, _)| name).trim();
+    let name = name(head);
     let Json::Is(arguments) = json::arguments(arguments, End::Open) else { return None };
     is_name(name).then(|| vec![Call { name: name.into(), arguments }])
 }
@@ -66,8 +108,8 @@ fn calls(written: &str) -> Option<Vec<Call>> {
 #[cfg(test)]
 mod tests {
     use super::super::Format::Mistral;
+    use super::super::Parsed;
     use super::super::tests::{call, check};
-    use super::*;
 
     #[test]
     fn a_list_of_calls() {

@@ -5,35 +5,44 @@
 //! * `thoughts`: taken from the beginning, before anything else.
 //! * `format`: which formats of calls there are, and how a model's is found. One format, one file.
 //! * `blocks`: calls between marks, which most formats are; `tags` and `marked` are what those share
-//!   that write tags, and those that write JSON between control tokens.
-//! * `json`, `types`: arguments, mended and typed.
+//!   that write tags, and those that write JSON between control tokens; `bare`: calls without marks.
+//! * `json`, `literal`, `types`: arguments, mended and typed.
+//! * `draft`: calls that are not whole yet, as `head` and `scan` read them; `pieces`: what is said of them.
 
+mod bare;
 mod blocks;
 mod deepseek;
+mod draft;
 mod dsml;
 mod forced;
 mod format;
 mod gemma;
 mod glm;
 mod harmony;
+mod head;
 mod hermes;
 mod json;
 mod kimi;
 mod listed;
+mod literal;
 mod llama;
 mod marked;
 mod marks;
 mod minimax;
 mod mistral;
 mod parsed;
+mod pieces;
+mod pythonic;
 mod qwen;
+mod scan;
 mod seed;
 mod tags;
 mod thoughts;
 mod types;
 
 pub use format::Format;
-pub use parsed::{Call, Parsed};
+pub use parsed::{Call, Parsed, Said};
+pub use pieces::Calls;
 pub use thoughts::Thoughts;
 pub use types::ArgumentTypes;
 
@@ -86,38 +95,37 @@ pub struct Parser {
 impl Parser {
     /// One that has read nothing. Harmony has its own way of thoughts.
     pub fn new(format: OutputFormat) -> Self {
-        Self::with_types(format, Arc::default())
+        Self::with_types(format, Arc::default(), Calls::Whole)
     }
 
     /// The same with functions whose parameters' types are known.
-    pub fn with_types(format: OutputFormat, types: Arc<ArgumentTypes>) -> Self {
+    pub fn with_types(format: OutputFormat, types: Arc<ArgumentTypes>, mode: Calls) -> Self {
         let thoughts = format.thoughts.filter(|_| format.calls != Format::Harmony);
         Self {
             thoughts: thoughts.map(ThoughtReader::new),
-            reader: Reader::new(format.calls, types),
+            reader: Reader::new(format.calls, types, mode),
         }
     }
 
     /// Adds text; returns what is certain now.
-    pub fn push(&mut self, text: &str) -> Parsed {
-        match &mut self.thoughts {
-            None => self.reader.push(text),
-            Some(reader) => {
-                let Split { thought, rest } = reader.push(text);
-                Parsed { thought, ..self.reader.push(&rest) }
-            }
-        }
+    pub fn push(&mut self, text: &str) -> Vec<Said> {
+        let Some(reader) = &mut self.thoughts else { return self.reader.push(text) };
+        let split = reader.push(text);
+        self.split(split)
     }
 
     /// What was held back, after the last text.
-    pub fn finish(&mut self) -> Parsed {
+    pub fn finish(&mut self) -> Vec<Said> {
         let Some(reader) = &mut self.thoughts else { return self.reader.finish() };
-        let Split { thought, rest } = reader.finish();
-        let mut parsed = Parsed { thought, ..self.reader.push(&rest) };
-        let last = self.reader.finish();
-        parsed.text.push_str(&last.text);
-        parsed.calls.extend(last.calls);
-        parsed
+        let split = reader.finish();
+        let mut said = self.split(split);
+        said.extend(self.reader.finish());
+        said
+    }
+
+    fn split(&mut self, Split { thought, rest }: Split) -> Vec<Said> {
+        let thought = Some(thought).filter(|thought| !thought.is_empty()).map(Said::Thought);
+        thought.into_iter().chain(self.reader.push(&rest)).collect()
     }
 }
 
@@ -128,16 +136,11 @@ mod tests {
     /// Everything parsed when `text` arrives in pieces of `piece` characters.
     fn parsed(parser: &mut Parser, text: &str, piece: usize) -> Parsed {
         let mut all = Parsed::default();
-        let mut add = |parsed: Parsed| {
-            all.text.push_str(&parsed.text);
-            all.thought.push_str(&parsed.thought);
-            all.calls.extend(parsed.calls);
-        };
         let chars: Vec<char> = text.chars().collect();
         for part in chars.chunks(piece) {
-            add(parser.push(&part.iter().collect::<String>()));
+            all.extend(parser.push(&part.iter().collect::<String>()));
         }
-        add(parser.finish());
+        all.extend(parser.finish());
         all
     }
 

@@ -14,6 +14,7 @@
 //! is Functionary's form, and Llama 3's other one.
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
 use super::hermes;
 use super::tags::{self, Tags};
 
@@ -31,12 +32,24 @@ pub(super) const FRAME: Frame = Frame {
     close: &["</function>", "</tool_call>"],
     after: &["</parameter>", "</function>", "</tool_call>"],
     read,
+    draft,
 };
 
 fn read(block: &Block<'_>) -> Read {
-    let body = block.text.strip_prefix("<tool_call>").unwrap_or(block.text).trim_start();
-    match body.starts_with(['{', '[']) {
+    match is_json(block) {
         true => hermes::read(block),
         false => tags::read(&TAGS, block),
     }
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    match is_json(block) {
+        true => hermes::draft(block, draft),
+        false => tags::draft(&TAGS, block, draft),
+    }
+}
+
+fn is_json(block: &Block<'_>) -> bool {
+    let body = block.text.strip_prefix("<tool_call>").unwrap_or(block.text).trim_start();
+    body.starts_with(['{', '['])
 }

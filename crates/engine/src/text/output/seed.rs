@@ -1,6 +1,7 @@
 //! Seed-OSS: tags as Qwen3-Coder's, in `<seed:tool_call>`; values have no lines of their own.
 
 use super::blocks::{Block, Frame, Read};
+use super::draft::Draft;
 use super::tags::{self, Tags};
 
 const TAGS: Tags = Tags {
@@ -17,8 +18,13 @@ pub(super) const FRAME: Frame = Frame {
     close: &["</function>", "</seed:tool_call>"],
     after: &["</parameter>", "</function>", "</seed:tool_call>"],
     read,
+    draft,
 };
 
 fn read(block: &Block<'_>) -> Read {
     tags::read(&TAGS, block)
+}
+
+fn draft(block: &Block<'_>, draft: &mut Draft) {
+    tags::draft(&TAGS, block, draft);
 }

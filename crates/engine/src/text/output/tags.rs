@@ -4,8 +4,9 @@
 //! a new line.
 
 use super::blocks::{Block, Read};
+use super::draft::{Draft, Drafted};
 use super::json::{self, End, Json};
-use super::parsed::{Call, is_name};
+use super::parsed::{Call, is_name, object, unclosed_object};
 use serde_json::{Map, Value};
 
 /// Tags in a block; with more of them it is text.
@@ -27,16 +28,27 @@ pub(super) struct Tags {
 
 /// Calls in a block.
 pub(super) fn read(tags: &Tags, block: &Block<'_>) -> Read {
-    let mut reader = Reader { tags, block, at: 0, closed: None, calls: Vec::new() };
-    for _ in 0..TAGS_MAX {
-        match reader.step() {
-            Step::Went => {}
-            Step::Wait => return Read::More,
-            Step::Lost => return Read::Text,
-            Step::Done(bytes) => return reader.end(bytes),
-        }
+    let mut reader = Reader::new(tags, block);
+    match reader.steps() {
+        Step::Wait => Read::More,
+        Step::Went | Step::Lost => Read::Text,
+        Step::Done(bytes) => reader.end(bytes),
     }
-    Read::Text
+}
+
+/// Parameters that have ended, each when it has.
+pub(super) fn draft(tags: &Tags, block: &Block<'_>, draft: &mut Draft) {
+    let mut reader = Reader::new(tags, block);
+    reader.steps();
+    // Without a parameter a call may yet have its arguments as JSON.
+    let (certain, at) = match reader.has_parameters {
+        true => (reader.calls.len(), reader.at),
+        false => (reader.calls.len() - 1, reader.call_at),
+    };
+    let drafted =
+        |(name, values): (String, Values)| Drafted { name, arguments: unclosed_object(&values) };
+    let calls = reader.calls.into_iter().take(certain).map(drafted);
+    draft.set(calls.collect(), at);
 }
 
 /// A value, and where it ends.
@@ -89,8 +101,15 @@ struct Reader<'a> {
     at: usize,
     /// Past the last tag that ends a call, if nothing followed it.
     closed: Option<usize>,
-    calls: Vec<(String, Map<String, Value>)>,
+    calls: Vec<(String, Values)>,
+    /// Where the last call begins.
+    call_at: usize,
+    /// Whether a parameter of the last call has begun; so too before there is any call.
+    has_parameters: bool,
 }
+
+/// Arguments in the order they were written.
+type Values = Vec<(String, Value)>;
 
 enum Step {
     Went,
@@ -102,6 +121,22 @@ enum Step {
 }
 
 impl<'a> Reader<'a> {
+    fn new(tags: &'a Tags, block: &'a Block<'a>) -> Self {
+        let (closed, calls) = (None, Vec::new());
+        Self { tags, block, at: 0, closed, calls, call_at: 0, has_parameters: true }
+    }
+
+    /// Steps as far as it goes.
+    fn steps(&mut self) -> Step {
+        for _ in 0..TAGS_MAX {
+            match self.step() {
+                Step::Went => {}
+                other => return other,
+            }
+        }
+        Step::Lost
+    }
+
     fn step(&mut self) -> Step {
         let (block, tags) = (self.block, self.tags);
         let text = block.text[self.at..].trim_start();
@@ -119,9 +154,11 @@ impl<'a> Reader<'a> {
             return Step::Went;
         }
         if let Some((name, _, bytes)) = named(text, tags.call) {
+            self.call_at = self.at;
             self.at += bytes;
             self.closed = None;
-            self.calls.push((name.to_owned(), Map::new()));
+            self.calls.push((name.to_owned(), Values::new()));
+            self.has_parameters = false;
             return Step::Went;
         }
         match self.closed {
@@ -143,11 +180,13 @@ impl<'a> Reader<'a> {
         let types = self.block.types;
         let begins = |tag: &str| match named(tag, tags.parameter) {
             Some((next, ..)) => {
-                next != key && !values.contains_key(next) && types.may_have(name, next)
+                let has = |name: &str| values.iter().any(|(key, _)| key == name);
+                next != key && !has(next) && types.may_have(name, next)
             }
             None => named(tag, tags.call).is_some_and(|(next, ..)| types.may_call(next)),
         };
         let following = |text: &str| lines(text).find(|&at| begins(&text[at..]));
+        self.has_parameters = true;
         let written = &text[bytes..];
         match value(written, tags.parameter_end, following, (&closing, self.block.last)) {
             Ended::At(written, end) => {
@@ -156,7 +195,7 @@ impl<'a> Reader<'a> {
                     true => written.into(),
                     false => types.value(name, key, written),
                 };
-                values.insert(key.to_owned(), value);
+                values.push((key.to_owned(), value));
                 self.at += bytes + end;
                 self.closed = None;
                 Step::Went
@@ -178,7 +217,9 @@ impl<'a> Reader<'a> {
         };
         match json::arguments(written, how) {
             Json::Is(arguments) => {
-                *values = serde_json::from_str(&arguments).unwrap_or_default();
+                let object: Map<String, Value> =
+                    serde_json::from_str(&arguments).unwrap_or_default();
+                values.extend(object);
                 self.at += written.len();
                 Step::Went
             }
@@ -195,7 +236,7 @@ impl<'a> Reader<'a> {
             Some((_, values)) if unfinished && values.is_empty() => Read::Text,
             Some(_) => {
                 let call =
-                    |(name, values)| Call { name, arguments: Value::Object(values).to_string() };
+                    |(name, values): (String, Values)| Call { name, arguments: object(&values) };
                 Read::Calls(self.calls.into_iter().map(call).collect(), bytes)
             }
         }

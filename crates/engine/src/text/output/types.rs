@@ -54,6 +54,31 @@ impl ArgumentTypes {
         };
         value.filter(fits).unwrap_or_else(|| text.into())
     }
+
+    /// A value that has a type of its own, which was written as `written`: text where the parameter is
+    /// one, what a text means where the parameter is none.
+    pub(super) fn fitted(
+        &self,
+        function: &str,
+        parameter: &str,
+        value: Value,
+        written: &str,
+    ) -> Value {
+        let types = self.functions.get(function).and_then(|types| types.get(parameter));
+        let types = types.map(Vec::as_slice).unwrap_or_default();
+        let is_text = types.iter().any(|kind| kind == "string");
+        match value {
+            Value::String(text) if !types.is_empty() && !is_text => {
+                self.value(function, parameter, &text)
+            }
+            Value::Bool(_) | Value::Number(_)
+                if is_text && !types.iter().any(|kind| has_type(&value, kind)) =>
+            {
+                written.trim().into()
+            }
+            value => value,
+        }
+    }
 }
 
 /// Whether no digit of a number is lost.
