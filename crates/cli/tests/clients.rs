@@ -40,6 +40,13 @@ fn the_package_of_ollama_is_served() {
     drive(&Client { name, packages, serve: &EXACT, arguments: &[] });
 }
 
+/// An agent that edits a file: model, tool and model again, whole and streamed, by two routes.
+#[test]
+fn an_agent_edits_a_file() {
+    let (name, packages) = ("agents", &["openai-agents==0.24.0"]);
+    drive(&Client { name, packages, serve: &[], arguments: &[] });
+}
+
 /// A package and the script `{name}_client.py` that uses it.
 struct Client<'a> {
     name: &'a str,
