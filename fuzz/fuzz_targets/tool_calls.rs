@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     for format in formats {
         let [whole, streamed] = [Calls::Whole, Calls::InPieces].map(|calls| {
             let read = |pieces: &[&str]| parsed(format, calls, pieces);
-            let whole = read(&[&text]);
+            let whole = read(&[&*text]);
             assert_eq!(whole, read(&pieces(&text, &[0])), "{format:?}, in single characters");
             assert_eq!(whole, read(&pieces(&text, cuts)), "{format:?}, in pieces");
             let bytes = whole.text.len() + whole.thought.len();
@@ -56,7 +56,10 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// Whether a call is no whole one, as its arguments say.
 fn broke_off(parsed: &Parsed) -> bool {
-    parsed.calls.iter().any(|call| serde_json::from_str::<serde_json::Value>(&call.arguments).is_err())
+    parsed
+        .calls
+        .iter()
+        .any(|call| serde_json::from_str::<serde_json::Value>(&call.arguments).is_err())
 }
 
 /// Everything that was parsed, one after the other.

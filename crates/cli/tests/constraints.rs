@@ -1,5 +1,5 @@
-//! Schemas by the real server: what is taken is enforced, and a hostile one costs its sender an
-//! error, not its neighbours their time.
+//! Schemas, grammars and regular expressions by the real server: what is taken is enforced, and a
+//! hostile one costs its sender an error, not its neighbours their time.
 
 #![allow(clippy::disallowed_methods, reason = "a test owns threads and may wait")]
 
@@ -108,6 +108,12 @@ fn hostile_schemas_cost_little_time_and_memory() {
     server.post("/v1/chat/completions", &asked(&json!({ "type": "object" }), 4, 0));
     let before_kib = server.resident_kib();
     let words: Vec<String> = (0..5000).map(|at| format!("word {at}")).collect();
+    for regex in ["(((a{999}){999}){999}){999}", "[ab]*a[ab]{60}", "((a*)*b?)*c"] {
+        let begun = Instant::now();
+        let (status, answer) = server.post("/v1/chat/completions", &formed("regex", &json!(regex)));
+        assert!([200, 400, 500].contains(&status), "{status} {answer}");
+        assert!(begun.elapsed() < NEIGHBOUR_WITHIN, "{:?}: {answer}", begun.elapsed());
+    }
     for schema in [
         json!({ "enum": words }),
         json!({ "const": "é".repeat(30_000) }),
@@ -125,4 +131,94 @@ fn hostile_schemas_cost_little_time_and_memory() {
     }
     let after_kib = server.resident_kib();
     assert!(after_kib < before_kib + GROWTH_KIB, "{before_kib} → {after_kib} KiB");
+}
+
+/// Requests that differ in one field beside the conversation.
+fn formed(field: &str, form: &Value) -> Value {
+    let mut request = json!({
+        "messages": [{ "role": "user", "content": "hi" }], "max_tokens": 60, "temperature": 1.0,
+    });
+    request[field] = form.clone();
+    request
+}
+
+#[test]
+fn texts_that_are_no_json_are_enforced() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let server = Server::start(&model, &[]);
+    let gbnf = "root ::= greeting \", \" name{2} \".\"\ngreeting ::= \"hi\" | \"hello\"\nname ::= [a-c] | \"\\u00e9\"";
+    let lark = "start: GREETING \", \" /[a-cé]{2}/ \".\"\nGREETING: \"hi\" | \"hello\"";
+    let is_greeting = |text: &str| {
+        let names = text.strip_prefix("hi, ").or_else(|| text.strip_prefix("hello, "));
+        let names = names.and_then(|names| names.strip_suffix('.')).unwrap_or_default();
+        names.chars().count() == 2 && names.chars().all(|c| "abcé".contains(c))
+    };
+    let is_choice = |text: &str| ["red \"one\"", "green"].contains(&text);
+    let choice = json!(["red \"one\"", "green"]);
+    let pattern = r"^(hi|hello), [a-cé]{2}\.$";
+    for (field, form, is_right) in [
+        ("grammar", json!(gbnf), &is_greeting as &dyn Fn(&str) -> bool),
+        ("grammar", json!(lark), &is_greeting),
+        ("regex", json!(pattern), &is_greeting),
+        ("guided_regex", json!(pattern), &is_greeting),
+        ("guided_choice", choice.clone(), &is_choice),
+        ("structured_outputs", json!({ "choice": choice }), &is_choice),
+        ("structured_outputs", json!({ "grammar": gbnf }), &is_greeting),
+        ("structured_outputs", json!({ "json": { "const": "green" } }), &|text| {
+            text == "\"green\""
+        }),
+    ] {
+        for seed in 0..3 {
+            let mut request = formed(field, &form);
+            request["seed"] = json!(seed);
+            let (status, answer) = server.post("/v1/chat/completions", &request);
+            assert_eq!(status, 200, "{field}: {answer}");
+            let choice = &answer["choices"][0];
+            let text = choice["message"]["content"].as_str().unwrap_or_default();
+            assert_eq!(choice["finish_reason"], "stop", "{field}: {text}");
+            assert!(is_right(text), "{field}: {text}");
+        }
+    }
+    let continued = json!({ "prompt": "Say:", "regex": "[ab]{3}", "max_tokens": 20 });
+    let (status, answer) = server.post("/v1/completions", &continued);
+    assert_eq!(status, 200, "{answer}");
+    let text = answer["choices"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.len() == 3 && text.bytes().all(|byte| b"ab".contains(&byte)), "{text}");
+}
+
+#[test]
+fn forms_that_cannot_be_enforced_are_refused_by_name() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    let server = Server::start(&model, &[]);
+    let refused = |request: &Value, param: &str| {
+        let (status, answer) = server.post("/v1/chat/completions", request);
+        assert_eq!((status, &answer["error"]["param"]), (400, &json!(param)), "{answer}");
+        let words = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(words.contains(&format!("`{param}`")), "{words}");
+    };
+    for (field, form) in [
+        ("grammar", json!("root ::= missing")),
+        ("grammar", json!("start: %json {}")),
+        ("grammar", json!("start: (")),
+        ("grammar", json!("start: <|im_end|>")),
+        ("grammar", json!(format!("root ::= \"{}\"", "a".repeat(70 << 10)))),
+        ("grammar", json!("root ::= \"a\"{4000000000}")),
+        ("regex", json!("(?=a)b")),
+        ("regex", json!("(")),
+        ("regex", json!("a".repeat(9 << 10))),
+        ("regex", json!(r"\bword")),
+        ("guided_choice", json!([])),
+        ("structured_outputs", json!({})),
+        ("structured_outputs", json!({ "regex": "a", "choice": ["b"] })),
+    ] {
+        let begun = Instant::now();
+        refused(&formed(field, &form), field);
+        assert!(begun.elapsed() < NEIGHBOUR_WITHIN, "{field}: {:?}", begun.elapsed());
+    }
+    let mut both = formed("regex", &json!("a"));
+    both["response_format"] = json!({ "type": "json_object" });
+    refused(&both, "regex");
+    let mut two = formed("regex", &json!("a"));
+    two["grammar"] = json!("root ::= \"a\"");
+    refused(&two, "regex");
 }

@@ -10,7 +10,7 @@ use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::static_unit::StaticUnitMaker;
 use crate::blocks::step::CurrentStep;
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
-use crate::text::constraint::{Constraint, ConstraintError};
+use crate::text::constraint::{Constraint, ConstraintError, TextForm};
 use crate::text::sampling::LazyVocabulary;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::cores::{every_core, pools};
@@ -264,7 +264,12 @@ impl Engine {
 
     /// What an answer may look like: a JSON schema, at its beginning.
     pub fn constraint(&self, schema: &Value) -> Result<Constraint, ConstraintError> {
-        self.vocabulary.constraint(&self.model, schema)
+        self.vocabulary.of(&self.model)?.constraint(schema)
+    }
+
+    /// The same for a text that is no JSON.
+    pub fn text_constraint(&self, form: TextForm<'_>) -> Result<Constraint, ConstraintError> {
+        self.vocabulary.of(&self.model)?.text_constraint(form)
     }
 
     /// llama.cpp's own.

@@ -62,7 +62,7 @@ pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
 };
 pub use text::chat::{ChatError, ChatMessage, Conversation};
-pub use text::constraint::{Constraint, ConstraintError};
+pub use text::constraint::{Constraint, ConstraintError, TextForm};
 pub use text::sampling::{BadLogits, Sampling};
 pub use text::stream::TextStream;
 pub use threads::tune::{Tuned, tune};

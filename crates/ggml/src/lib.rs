@@ -32,10 +32,10 @@ pub use layout::nodes::{NodeShare, Nodes};
 pub use layout::stack::prefer_large_pages;
 pub use layout::{Layout, MatrixShape};
 pub use llama::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, LaidOutSource,
-    LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model, ModelOptions,
-    NoBackends, Parsing, PoolChoice, Pools, ReadCounts, Sampler, SamplerStage, StartError, Stays,
-    Thrown, TokenBias, TokenizeError, VirtualFile, Weights, versions,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, InfillTokens,
+    LaidOutSource, LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model,
+    ModelOptions, NoBackends, Parsing, PoolChoice, Pools, ReadCounts, Sampler, SamplerStage,
+    StartError, Stays, Thrown, TokenBias, TokenizeError, VirtualFile, Weights, versions,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};
 pub use seam::{

@@ -35,6 +35,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/ps", get(api::ollama_models::ps))
         .route("/api/show", post(api::ollama_models::show))
         .route("/api/version", get(api::ollama_models::version))
+        .route("/infill", post(api::infill::infill))
         .route("/tokenize", post(api::tokens::tokenize))
         .route("/detokenize", post(api::tokens::detokenize))
         .route("/v1/embeddings", post(api::refused::embeddings))

@@ -8,10 +8,12 @@ use crate::body::{check_length, parse};
 use crate::error::{ApiError, ErrorBody};
 use crate::options::ServeOptions;
 use crate::request::{
-    PreparedRequest, prepare_chat, prepare_completion, prepare_messages, prepare_ollama_chat,
-    prepare_ollama_generate, prepare_response,
+    PreparedRequest, prepare_chat, prepare_completion, prepare_infill, prepare_messages,
+    prepare_ollama_chat, prepare_ollama_generate, prepare_response,
 };
-use crate::wire::{ChatRequest, CompletionRequest, MessagesRequest, ResponsesRequest};
+use crate::wire::{
+    ChatRequest, CompletionRequest, InfillRequest, MessagesRequest, ResponsesRequest,
+};
 use motley_engine::batching::Ask;
 use motley_engine::{BatchOptions, Engine, SessionError};
 use serde::de::DeserializeOwned;
@@ -29,6 +31,8 @@ pub enum Route {
     Chat,
     /// `/v1/completions`.
     Completions,
+    /// `/infill`.
+    Infill,
     /// `/v1/messages`.
     Messages,
     /// `/v1/responses`.
@@ -41,9 +45,10 @@ pub enum Route {
 
 impl Route {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Chat,
         Self::Completions,
+        Self::Infill,
         Self::Messages,
         Self::Responses,
         Self::OllamaChat,
@@ -81,6 +86,9 @@ impl Trial {
                 .prepared(body, |app, request: ChatRequest| prepare_chat(app, &request).map(Some)),
             Route::Completions => self.prepared(body, |app, request: CompletionRequest| {
                 prepare_completion(app, &request).map(Some)
+            }),
+            Route::Infill => self.prepared(body, |app, request: InfillRequest| {
+                prepare_infill(app, &request).map(Some)
             }),
             Route::Messages => self.prepared(body, |app, request: MessagesRequest| {
                 prepare_messages(app, request).map(Some)

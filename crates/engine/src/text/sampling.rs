@@ -4,7 +4,6 @@
 use super::constraint::{Constraint, ConstraintError, Token, Vocabulary};
 use motley_ggml::{Model, Sampler, SamplerStage, TokenBias};
 use motley_model::SamplingHints;
-use serde_json::Value;
 use std::sync::OnceLock;
 
 /// Of llama.cpp's server (`common_params_sampling`); its other values are [`Sampling::default`]'s.
@@ -182,16 +181,12 @@ pub(crate) fn sample_within(
 pub(crate) struct LazyVocabulary(OnceLock<Result<Vocabulary, ConstraintError>>);
 
 impl LazyVocabulary {
-    /// `schema` at its beginning, over the tokens of `model`, which is the same every time.
-    pub(crate) fn constraint(
-        &self,
-        model: &Model,
-        schema: &Value,
-    ) -> Result<Constraint, ConstraintError> {
+    /// The tokens of `model`, which is the same every time.
+    pub(crate) fn of(&self, model: &Model) -> Result<&Vocabulary, ConstraintError> {
         let token = |id| Token { bytes: model.token_bytes(id, false), ends: model.is_end(id) };
         let tokens = (0..model.vocab_size() as i32).map(token);
         let vocabulary = self.0.get_or_init(|| Vocabulary::new(tokens));
-        vocabulary.as_ref().map_err(Clone::clone)?.constraint(schema)
+        vocabulary.as_ref().map_err(Clone::clone)
     }
 }
 

@@ -5,7 +5,7 @@ use super::chat::{ChatError, ChatMessage, Conversation, render_chat};
 use super::literal::{Escapes, Piece};
 use super::output::OutputFormat;
 use crate::engine::Engine;
-use motley_ggml::{Parsing, TokenizeError};
+use motley_ggml::{InfillTokens, Parsing, TokenizeError};
 
 /// A text that keeps no company with what follows it, in vocabularies that put a space before
 /// texts.
@@ -36,6 +36,30 @@ impl Engine {
     /// text are text.
     pub fn tokenize_plain(&self, text: &str) -> Result<Vec<i32>, TokenizeError> {
         self.model().tokenize(text, Parsing { begin: false, control: false }, None)
+    }
+
+    /// Tokens around the parts of a text with a gap; `None` for models that have not learned to fill one.
+    pub fn infill_tokens(&self) -> Option<InfillTokens> {
+        self.model().infill_tokens()
+    }
+
+    /// A prompt for what belongs between two texts, each of at most `most_tokens`. Control tokens written
+    /// in them are text.
+    pub fn infill_prompt(
+        &self,
+        marks: InfillTokens,
+        [before, after]: [&str; 2],
+        most_tokens: usize,
+    ) -> Result<Vec<i32>, TokenizeError> {
+        let parsing = Parsing { begin: false, control: false };
+        let tokens = |text| self.model().tokenize(text, parsing, Some(most_tokens));
+        let mut prompt = self.begin_tokens()?;
+        prompt.push(marks.prefix);
+        prompt.extend(tokens(before)?);
+        prompt.push(marks.suffix);
+        prompt.extend(tokens(after)?);
+        prompt.push(marks.middle);
+        Ok(prompt)
     }
 
     /// What the model wants before a text: its beginning token, or nothing.

@@ -10,6 +10,15 @@ use std::ffi::CStr;
 /// Bytes read of the name of a pre-tokenizer; llama.cpp's longest has 24.
 const PRE_NAME_BYTES: usize = 64;
 
+/// Tokens that mark the parts of a text with a gap: what is before it, what is after it, and where
+/// what belongs into it is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InfillTokens {
+    pub prefix: i32,
+    pub suffix: i32,
+    pub middle: i32,
+}
+
 impl Model {
     /// The bytes of one token; not always whole UTF-8. Control tokens are empty
     /// unless `special`.
@@ -40,6 +49,19 @@ impl Model {
     pub fn is_end(&self, token: i32) -> bool {
         // SAFETY: the vocabulary lives as long as the model.
         unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
+    }
+
+    /// `None` when the vocabulary lacks one of them: the model has not learned to fill gaps.
+    pub fn infill_tokens(&self) -> Option<InfillTokens> {
+        // SAFETY: the vocabulary lives as long as the model.
+        let (prefix, suffix, middle) = unsafe {
+            let vocab = self.vocab();
+            let (prefix, suffix) =
+                (sys::llama_vocab_fim_pre(vocab), sys::llama_vocab_fim_suf(vocab));
+            (prefix, suffix, sys::llama_vocab_fim_mid(vocab))
+        };
+        let known = prefix >= 0 && suffix >= 0 && middle >= 0;
+        known.then_some(InfillTokens { prefix, suffix, middle })
     }
 
     /// Texts that become control tokens where they are parsed. Tokens a vocabulary only defines

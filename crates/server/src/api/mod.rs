@@ -1,7 +1,7 @@
 //! One file per route.
 //!
 //! * `chat`, `completions`, `messages`, `responses`, `ollama`: text; all through `generate`.
-//! * `tokens`: text to tokens and back, as llama.cpp has it.
+//! * `infill`: gaps in texts; `tokens`: text to tokens and back; both as llama.cpp has them.
 //! * `models`, `ollama_models`, `health`, `dashboard`: what is served, whether it works, what it does.
 //! * `settings`: what the page begins with.
 //! * `openapi`: the document of all of them. `refused`: every other path and method.
@@ -11,6 +11,7 @@ pub(crate) mod completions;
 pub(crate) mod dashboard;
 mod generate;
 pub(crate) mod health;
+pub(crate) mod infill;
 pub(crate) mod messages;
 pub(crate) mod models;
 pub(crate) mod ollama;

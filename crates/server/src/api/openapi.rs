@@ -1,8 +1,8 @@
 //! The OpenAPI document, generated from the types.
 
 use super::{
-    chat, completions, dashboard, health, messages, models, ollama, ollama_models, responses,
-    settings, tokens,
+    chat, completions, dashboard, health, infill, messages, models, ollama, ollama_models,
+    responses, settings, tokens,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -27,6 +27,7 @@ use utoipa::OpenApi;
         ollama_models::ps,
         ollama_models::show,
         ollama_models::version,
+        infill::infill,
         tokens::tokenize,
         tokens::detokenize,
         health::health,

@@ -4,11 +4,14 @@
 //! * `params`: sampling fields and limits.
 //! * `size`: prompts that cannot fit, refused before they are tokenized.
 //! * `prompt`: messages and tools to a conversation.
-//! * `schema`: formats and forced calls to a constraint.
+//! * `schema`: formats, grammars and forced calls to a constraint.
+//! * `infill`: a text with a gap; `gap`: its prompt.
 //! * `anthropic`, `responses`, `ollama`: other APIs' conversations as those of chat completions.
 //! * `tokens`: text to tokens and back.
 
 mod anthropic;
+mod gap;
+mod infill;
 mod ollama;
 pub(crate) mod params;
 pub(crate) mod prompt;
@@ -18,6 +21,7 @@ pub(crate) mod size;
 mod tokens;
 
 pub(crate) use anthropic::{count_tokens, prepare_messages};
+pub(crate) use infill::prepare_infill;
 pub(crate) use ollama::{prepare_ollama_chat, prepare_ollama_generate};
 pub(crate) use responses::{PreparedResponse, prepare_response};
 pub(crate) use tokens::{detokenize, tokenize};
@@ -106,22 +110,21 @@ pub(crate) fn prepare_completion(
 ) -> Result<PreparedRequest, ApiError> {
     check_model(app, request.model.as_deref())?;
     let checked = params::check(&request.sampling, app)?;
-    if request.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(ApiError::invalid("suffix", "`suffix` is not supported"));
-    }
     if request.best_of.is_some_and(|best_of| best_of != checked.choices) {
         return Err(ApiError::invalid("best_of", "only `best_of` equal to `n` is supported"));
     }
     let candidates = params::candidates(request.logprobs.map(|_| true), request.logprobs)?;
     size::check_prompts(app, &request.prompt, checked.choices)?;
+    let constraint = schema::text_constraint(app, &request.form)?;
     let (mut asks, mut echo) = (Vec::new(), Vec::new());
-    for (tokens, text) in prompts(app, &request.prompt)? {
+    for (tokens, text) in prompts(app, request)? {
         let most = Some(request.max_tokens.unwrap_or(COMPLETION_TOKENS));
         let max_tokens = params::max_tokens(app, most, tokens.len())?;
         log_text(app, || vec![text.clone()]);
         for choice in 0..checked.choices {
             let prompt = Arc::clone(&tokens);
-            asks.push(Ask { prompt, candidates, max_tokens, ..checked.ask(choice) });
+            let constraint = constraint.clone();
+            asks.push(Ask { prompt, constraint, candidates, max_tokens, ..checked.ask(choice) });
             echo.push(if request.echo == Some(true) { text.clone() } else { String::new() });
         }
     }
@@ -142,19 +145,29 @@ fn prepared(
 /// A prompt's tokens, and its text.
 type TextPrompt = (Arc<[i32]>, String);
 
-fn prompts(app: &App, prompt: &CompletionPrompt) -> Result<Vec<TextPrompt>, ApiError> {
+fn prompts(app: &App, request: &CompletionRequest) -> Result<Vec<TextPrompt>, ApiError> {
     let engine = app.batching.engine();
     let most = app.batching.longest() as usize;
-    let text = |text: &String| match engine.tokenize_within(text, most) {
-        Ok(tokens) => Ok((tokens.into(), text.clone())),
-        Err(error) => Err(ApiError::invalid("prompt", error.to_string())),
+    let suffix = request.suffix.as_deref().filter(|suffix| !suffix.is_empty());
+    let text = |text: &String| {
+        let tokens = match suffix {
+            Some(suffix) => gap::gap_prompt(app, "suffix", [text, suffix])?,
+            None => {
+                let tokens = engine.tokenize_within(text, most);
+                tokens.map_err(|error| ApiError::invalid("prompt", error.to_string()))?.into()
+            }
+        };
+        Ok((tokens, text.clone()))
     };
     let tokens = |tokens: &Vec<i32>| {
+        if suffix.is_some() {
+            return Err(ApiError::invalid("suffix", "`suffix` needs prompts as text"));
+        }
         tokens.iter().try_for_each(|&token| check_token(app, "prompt", token))?;
         let bytes: Vec<u8> = tokens.iter().flat_map(|&token| engine.token_bytes(token)).collect();
         Ok((tokens.as_slice().into(), String::from_utf8_lossy(&bytes).into_owned()))
     };
-    match prompt {
+    match &request.prompt {
         CompletionPrompt::Text(one) => Ok(vec![text(one)?]),
         CompletionPrompt::Texts(many) => many.iter().map(text).collect(),
         CompletionPrompt::Tokens(one) => Ok(vec![tokens(one)?]),

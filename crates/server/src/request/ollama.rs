@@ -6,9 +6,9 @@ use super::{PreparedRequest, check_model, params, prepare_chat, prepare_completi
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{
-    ChatRequest, CompletionPrompt, CompletionRequest, Message, OllamaCall, OllamaChatRequest,
-    OllamaFields, OllamaGenerateRequest, OllamaMessage, ResponseFormat, SamplingFields, Schema,
-    Think,
+    ChatRequest, CompletionPrompt, CompletionRequest, FormFields, Message, OllamaCall,
+    OllamaChatRequest, OllamaFields, OllamaGenerateRequest, OllamaMessage, ResponseFormat,
+    SamplingFields, Schema, Think,
 };
 use serde_json::{Map, Value, json};
 
@@ -99,6 +99,7 @@ fn completion(prompt: String, fields: OllamaFields) -> Result<CompletionRequest,
         echo: None,
         suffix: None,
         best_of: None,
+        form: FormFields::default(),
         sampling: sampling(fields),
     })
 }

@@ -65,7 +65,7 @@ fn content_bytes(content: Option<&Value>) -> usize {
     }
 }
 
-fn check_text(app: &App, param: &'static str, bytes: usize) -> Result<(), ApiError> {
+pub(super) fn check_text(app: &App, param: &'static str, bytes: usize) -> Result<(), ApiError> {
     if bytes <= app.prompt_bytes_max {
         return Ok(());
     }

@@ -2,14 +2,15 @@
 //! server-sent events.
 //!
 //! * `formatter`: what every route's shapes have in common.
-//! * `chat`, `completion`, `anthropic`, `responses`, `ollama`: the shapes of one route each; `parts`: an answer as a row
-//!   of parts, for those that write it so.
+//! * `chat`, `completion`, `infill`, `anthropic`, `responses`, `ollama`: the shapes of one route each;
+//!   `parts`: an answer as a row of parts, for those that write it so.
 //! * `respond`: submits a request and sends what comes back, whole or as a stream.
 
 mod anthropic;
 mod chat;
 mod completion;
 mod formatter;
+mod infill;
 mod ollama;
 mod parts;
 mod respond;
@@ -19,6 +20,7 @@ pub(crate) use anthropic::MessagesFormatter;
 pub(crate) use chat::ChatFormatter;
 pub(crate) use completion::CompletionFormatter;
 pub(crate) use formatter::EventFormatter;
+pub(crate) use infill::InfillFormatter;
 pub(crate) use ollama::{OllamaFormatter, OllamaShape, loaded};
 pub(crate) use respond::{respond, submit};
 pub(crate) use responses::ResponsesFormatter;

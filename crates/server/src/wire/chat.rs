@@ -1,6 +1,7 @@
 //! `/v1/chat/completions`: a conversation to be answered.
 
 use super::common::{SamplingFields, Usage};
+use super::form::FormFields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -33,6 +34,8 @@ pub struct ChatRequest {
     /// Further variables for the template, e.g. `enable_thinking`.
     #[schema(value_type = Option<Object>)]
     pub chat_template_kwargs: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    pub form: FormFields,
     #[serde(flatten)]
     pub sampling: SamplingFields,
 }

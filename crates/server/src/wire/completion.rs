@@ -1,6 +1,7 @@
 //! `/v1/completions`: text to be continued.
 
 use super::common::{SamplingFields, Usage};
+use super::form::FormFields;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -19,10 +20,12 @@ pub struct CompletionRequest {
     pub logprobs: Option<u32>,
     /// Begin the choice with the prompt.
     pub echo: Option<bool>,
-    /// Not supported: refused when it is not empty.
+    /// What follows the text that is asked for. Needs a model with tokens for gaps, and prompts as text.
     pub suffix: Option<String>,
     /// Not supported beyond `n`.
     pub best_of: Option<u32>,
+    #[serde(flatten)]
+    pub form: FormFields,
     #[serde(flatten)]
     pub sampling: SamplingFields,
 }

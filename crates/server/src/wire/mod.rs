@@ -2,13 +2,15 @@
 //!
 //! * `chat`, `completion`: requests, responses and chunks of one route of OpenAI's each.
 //! * `responses`: the same of its newer route; `anthropic`: of Anthropic's routes;
-//!   `ollama`: of Ollama's; `tokens`: of llama.cpp's.
-//! * `common`: what OpenAI's share: sampling, usage, models.
+//!   `ollama`: of Ollama's; `tokens`, `infill`: of llama.cpp's.
+//! * `common`: what OpenAI's share: sampling, usage, models; `form`: what a text must look like.
 
 mod anthropic;
 mod chat;
 mod common;
 mod completion;
+mod form;
+mod infill;
 mod ollama;
 mod responses;
 mod tokens;
@@ -28,6 +30,8 @@ pub use common::{Model, ModelList, SamplingFields, Stop, StreamOptions, Usage, U
 pub use completion::{
     CompletionChoice, CompletionLogprobs, CompletionPrompt, CompletionRequest, CompletionResponse,
 };
+pub use form::{FormFields, StructuredOutputs};
+pub use infill::{InfillRequest, InfillResponse};
 pub use ollama::{
     OllamaAnswer, OllamaCall, OllamaChatRequest, OllamaCounts, OllamaDetails, OllamaError,
     OllamaFields, OllamaFormat, OllamaFunction, OllamaGenerateRequest, OllamaMessage, OllamaModel,

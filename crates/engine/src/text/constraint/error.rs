@@ -9,12 +9,18 @@ pub enum ConstraintError {
     /// The schema is too long.
     #[error("a schema may have at most {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
+    /// A grammar, a regular expression or choices are too long.
+    #[error("it may have at most {limit_bytes} bytes")]
+    TooLong { limit_bytes: usize },
     /// It grows beyond what is compiled.
-    #[error("the schema is too complex: its alternatives, repetitions or patterns multiply")]
+    #[error("it is too complex: its alternatives, repetitions or patterns multiply")]
     TooComplex,
     /// Nothing satisfies it, or the compiler does not take it; its words.
     #[error("the schema cannot be enforced: {0}")]
     Schema(String),
+    /// The same of a grammar, a regular expression or choices.
+    #[error("it cannot be enforced: {0}")]
+    Text(String),
     /// The model's tokens cannot be arranged.
     #[error("the model's vocabulary is too large to constrain answers")]
     Vocabulary,

@@ -3,6 +3,7 @@
 use super::accepted::accepted;
 use super::error::ConstraintError;
 use super::progress::Constraint;
+use super::text_form::TextForm;
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{
@@ -95,22 +96,35 @@ impl Vocabulary {
             return Err(ConstraintError::Schema("it must be a JSON object".to_owned()));
         }
         options().apply_to(&mut schema);
+        self.compiled(TopLevelGrammar::from_json_schema(schema), ConstraintError::Schema)
+    }
+
+    /// The same for a text that is no JSON.
+    pub fn text_constraint(&self, form: TextForm<'_>) -> Result<Constraint, ConstraintError> {
+        self.compiled(TopLevelGrammar::from_lark(form.lark()?), ConstraintError::Text)
+    }
+
+    /// A grammar at its beginning; what the compiler says of it is told as `refused`.
+    fn compiled(
+        &self,
+        grammar: TopLevelGrammar,
+        refused: fn(String) -> ConstraintError,
+    ) -> Result<Constraint, ConstraintError> {
         let factory = Arc::clone(&self.factory);
         let compile = move || {
-            let grammar = TopLevelGrammar::from_json_schema(schema);
             let mut matcher = Matcher::new(factory.create_parser(grammar));
-            // The first mask is computed here: a schema that fails at once is refused.
+            // The first mask is computed here: what fails at once is refused.
             let _ = matcher.compute_mask();
             matcher
         };
         let thread = std::thread::Builder::new().stack_size(COMPILER_STACK_BYTES).spawn(compile);
-        let thread = thread.map_err(|error| ConstraintError::Schema(error.to_string()))?;
+        let thread = thread.map_err(|error| refused(error.to_string()))?;
         let mut matcher = thread.join().map_err(|_| ConstraintError::TooComplex)?;
         if let Some(words) = matcher.get_error() {
-            return Err(refusal(&words));
+            return Err(refusal(&words, refused));
         }
         if let Some(warning) = matcher.grammar_warnings().into_iter().next() {
-            return Err(ConstraintError::Schema(warning));
+            return Err(refused(warning));
         }
         Ok(Constraint::new(matcher, Arc::clone(&self.ends)))
     }
@@ -127,7 +141,7 @@ fn options() -> JsonCompileOptions {
 }
 
 /// The compiler's words, short and on one line.
-fn refusal(words: &str) -> ConstraintError {
+fn refusal(words: &str, refused: fn(String) -> ConstraintError) -> ConstraintError {
     const WORDS_MAX: usize = 200;
     let first = words.lines().next().unwrap_or_default();
     let of_limits =
@@ -135,5 +149,9 @@ fn refusal(words: &str) -> ConstraintError {
     if of_limits.iter().any(|limit| first.contains(limit)) {
         return ConstraintError::TooComplex;
     }
-    ConstraintError::Schema(first.chars().take(WORDS_MAX).collect())
+    // It asserts what its own parser lets through.
+    if first.starts_with("panic") {
+        return refused("the compiler does not take it".to_owned());
+    }
+    refused(first.chars().take(WORDS_MAX).collect())
 }
