@@ -140,7 +140,8 @@ pub(super) fn arguments_object(arguments: &str) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_engine::text::output::{Format, OutputFormat};
+    use motley_engine::text::output::{Calls, Format, OutputFormat};
+    use std::sync::Arc;
 
     fn read(calls: Format, pieces: &[&str]) -> (Vec<Step>, Vec<(PartKind, String)>) {
         let mut parts = Parts::new(Parser::new(OutputFormat { calls, thoughts: None }));
@@ -166,6 +167,18 @@ mod tests {
         ];
         assert_eq!(steps, expected);
         assert_eq!(row[1], (PartKind::Call("f".into()), "{\"a\":1}".into()));
+    }
+
+    #[test]
+    fn a_call_that_broke_off_is_a_part_that_is_not_whole() {
+        let format = OutputFormat { calls: Format::Hermes, thoughts: None };
+        let parser = Parser::with_types(format, Arc::default(), Calls::InPieces);
+        let mut parts = Parts::new(parser);
+        let mut steps = parts.push("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1");
+        steps.extend(parts.finish());
+        let more = Step::More(0, "{\"a\": [1".into());
+        assert_eq!(steps, [Step::Begin(0), more, Step::End(0)]);
+        assert!(!parts.row()[0].is_whole && !parts.calls());
     }
 
     #[test]
