@@ -1,6 +1,6 @@
 //! Who of those that wait gets a sequence, and which.
 
-use super::disk::OnDisk;
+use super::on_disk::OnDisk;
 use super::planner::{PREFIX_TOKENS_MIN, Planner};
 use super::sequence::{Role, Sequence};
 use super::{Change, ClientId, Sharing};

@@ -33,6 +33,7 @@
 mod cells;
 mod disk;
 mod entry;
+mod on_disk;
 mod order;
 mod pace;
 mod planner;

@@ -1,6 +1,6 @@
 //! One sequence of the context: its tokens and the cells of those computed.
 
-use super::disk::OnDisk;
+use super::on_disk::OnDisk;
 use super::saved::Saved;
 use super::{ClientId, RequestId};
 use std::time::Duration;
