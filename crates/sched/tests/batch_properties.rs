@@ -184,7 +184,7 @@ proptest! {
     ) {
         let mut world = World::new(limits, asked, Duration::from_millis(token_ms));
         if let Some((most_bytes, fails_every)) = disk {
-            world.cache.disk = Disk { most_bytes, fails_every, ..Disk::default() };
+            world.cache.disk = Disk::new(most_bytes, fails_every);
             world.planner.keep_on_disk(world.cache.disk.limits(), &[]);
         }
         world.run();

@@ -21,9 +21,9 @@ pub(crate) struct Cache {
 #[derive(Default)]
 pub(crate) struct Disk {
     segments: HashMap<SegmentKey, (Vec<i32>, u64)>,
-    pub(crate) most_bytes: u64,
+    most_bytes: u64,
     /// Every so many reads and writes one fails; never with 0.
-    pub(crate) fails_every: u32,
+    fails_every: u32,
     tries: u32,
 }
 
@@ -31,6 +31,10 @@ impl Disk {
     const ROOT: SegmentKey = SegmentKey([7; 32]);
     const TOKEN_BYTES: u64 = 10;
     const STATE_BYTES: u64 = 30;
+
+    pub(crate) fn new(most_bytes: u64, fails_every: u32) -> Self {
+        Self { most_bytes, fails_every, ..Self::default() }
+    }
 
     pub(crate) fn limits(&self) -> SegmentLimits {
         SegmentLimits {
