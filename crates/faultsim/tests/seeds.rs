@@ -28,7 +28,7 @@ fn two_thousand_seeds_break_no_rule() {
         counts.slow_clients,
     ];
     assert!(kinds.iter().all(|&kind| kind > 0), "every kind of fault is met: {counts:?}");
-    assert!(counts.read_segments > SEEDS, "hardly any prompt is read: {counts:?}");
+    assert!(counts.read_segments > SEEDS / 10, "hardly any prompt is read: {counts:?}");
     assert!(counts.answered_right_under_faults > SEEDS, "too unkind: {counts:?}");
 }
 
