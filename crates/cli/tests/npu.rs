@@ -158,8 +158,8 @@ fn what_graphs_cannot_have_is_refused() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let said =
-        refused(&["--npu", "spill", "--memory", "300M", "--context", "4096", "--npu-memory", "1G"]);
-    assert!(said.contains("--npu-memory") && said.contains("300.0 MiB"), "{said}");
+        refused(&["--npu", "spill", "--memory", "400M", "--context", "4096", "--npu-memory", "1G"]);
+    assert!(said.contains("--npu-memory") && said.contains("400.0 MiB"), "{said}");
     let said = refused(&["--npu", "spill", "--npu-library", "/nowhere.so"]);
     assert!(said.contains("--npu") && said.contains("/nowhere.so"), "{said}");
 }

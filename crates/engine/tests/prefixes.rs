@@ -3,10 +3,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test may wait")]
 
-use motley_engine::batching::{Ask, ClientId, Event, PrefixCache};
-use motley_engine::{
-    BatchOptions, Batching, Engine, EngineOptions, Runtime, Sampling, Seam, ThreadSet, ThreadSets,
-};
+#[path = "support/answers.rs"]
+mod answers;
+
+use answers::{answer, engine};
+use motley_engine::batching::PrefixCache;
+use motley_engine::{BatchOptions, Batching, Engine, Runtime, Seam};
 use motley_model::KvType;
 use motley_testkit::synth::Arch;
 use std::fs;
@@ -20,16 +22,7 @@ const KINDS: [Arch; 5] =
 const ANSWER_TOKENS: usize = 8;
 const PROMPT_TOKENS: i32 = 1100;
 /// No file appears for so long once all are written.
-const QUIET: Duration = Duration::from_millis(500);
-
-fn engine(runtime: Runtime, model: &Path) -> Arc<Engine> {
-    let options = EngineOptions {
-        threads: ThreadSets::both(ThreadSet::anywhere(1)),
-        repack: false,
-        ..EngineOptions::default()
-    };
-    Arc::new(Engine::load(runtime, model, &options, &mut |_| true).expect("it loads"))
-}
+const QUIET: Duration = Duration::from_secs(1);
 
 fn start(engine: &Arc<Engine>, kv: KvType, folder: &Path) -> Batching {
     let options =
@@ -37,31 +30,6 @@ fn start(engine: &Arc<Engine>, kv: KvType, folder: &Path) -> Batching {
     let cache =
         PrefixCache { folder: folder.to_owned(), most_bytes: 1 << 30, read_bytes_per_second: 1e9 };
     Batching::start(Arc::clone(engine), &options, Some(&cache), None).unwrap()
-}
-
-/// What is said to `prompt`, and how many of its tokens were not computed.
-fn answer(batching: &Batching, prompt: &[i32]) -> (Vec<i32>, usize) {
-    let ask = Ask {
-        client: ClientId::default(),
-        prompt: prompt.into(),
-        sampling: Sampling::default(),
-        constraint: None,
-        max_tokens: ANSWER_TOKENS,
-        stop: Arc::default(),
-        candidates: Some(0),
-        ignore_end: true,
-        control_tokens: false,
-        biases: Arc::default(),
-    };
-    let mut events = batching.submit(ask).unwrap();
-    let mut tokens = Vec::new();
-    loop {
-        match events.blocking_recv().expect("an answer ends with its end") {
-            Event::Piece(piece) => tokens.extend(piece.token.map(|token| token.said.token)),
-            Event::Done(done) => return (tokens, done.reused_tokens),
-            Event::Failed(reason) => panic!("{reason}"),
-        }
-    }
 }
 
 /// The segments of a folder, once no more come.
@@ -102,18 +70,18 @@ fn a_restart_goes_on_from_the_disk_with_the_same_answer() {
         let end = engine.tokenize("<|im_end|>").unwrap()[0];
         let before = segments(folder).len();
         let (first, edited) = (prompt(700, 1, end), prompt(700, 2, end));
-        let said = answer(&start(&engine, KvType::F16, folder), &first);
+        let said = answer(&start(&engine, KvType::F16, folder), &first, ANSWER_TOKENS);
         assert_eq!(said.1, 0, "{arch}: models have nothing of each other");
         let written = segments(folder).len() - before;
         assert!(written >= 2, "{arch}: {written} segments");
 
         let batching = start(&engine, KvType::F16, folder);
-        let (again, reused) = answer(&batching, &first);
+        let (again, reused) = answer(&batching, &first, ANSWER_TOKENS);
         assert_eq!(again, said.0, "{arch}");
         assert!(reused >= 1024, "{arch}: {reused} tokens");
         let loaded = batching.figures().planner.loaded_tokens;
         assert!(loaded >= 1024, "{arch}: {loaded} tokens");
-        let (_, reused) = answer(&start(&engine, KvType::F16, folder), &edited);
+        let (_, reused) = answer(&start(&engine, KvType::F16, folder), &edited, ANSWER_TOKENS);
         assert!((512..=700).contains(&reused), "{arch}: {reused} tokens");
     }
 }
@@ -127,16 +95,16 @@ fn damage_and_other_caches_are_computed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let prompt = prompt(0, 1, end);
-    let said = answer(&start(&engine, KvType::F16, folder), &prompt).0;
+    let said = answer(&start(&engine, KvType::F16, folder), &prompt, ANSWER_TOKENS).0;
     let files = segments(folder);
-    assert_eq!(answer(&start(&engine, KvType::Q8_0, folder), &prompt).1, 0);
+    assert_eq!(answer(&start(&engine, KvType::Q8_0, folder), &prompt, ANSWER_TOKENS).1, 0);
     let path = files.iter().max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
     let path = path.unwrap();
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(path, &bytes).unwrap();
-    let (again, reused) = answer(&start(&engine, KvType::F16, folder), &prompt);
+    let (again, reused) = answer(&start(&engine, KvType::F16, folder), &prompt, ANSWER_TOKENS);
     assert_eq!(again, said);
     assert!(reused < 1024, "{reused} tokens");
 }

@@ -1,55 +1,21 @@
 //! Prompts that begin alike, on models whose memory cannot be cut (recurrent layers): what was
 //! computed before is gone on from, and the answer is that of a prompt computed whole.
 
-use motley_engine::batching::{Ask, ClientId, Event};
-use motley_engine::{
-    BatchOptions, Batching, Engine, EngineOptions, Runtime, Sampling, Seam, ThreadSet, ThreadSets,
-};
+#[path = "support/answers.rs"]
+mod answers;
+
+use answers::{answer, engine};
+use motley_engine::{BatchOptions, Batching, Engine, Runtime, Seam};
 use motley_testkit::synth::Arch;
-use std::path::Path;
 use std::sync::Arc;
 
 const HYBRIDS: [Arch; 2] = [Arch::Qwen35moe, Arch::Granitehybrid];
 const ANSWER_TOKENS: usize = 12;
 
-fn engine(runtime: Runtime, model: &Path) -> Arc<Engine> {
-    let options = EngineOptions {
-        threads: ThreadSets::both(ThreadSet::anywhere(1)),
-        repack: false,
-        ..EngineOptions::default()
-    };
-    Arc::new(Engine::load(runtime, model, &options, &mut |_| true).expect("it loads"))
-}
-
 fn start(engine: &Arc<Engine>, sequences: u16, saved_states: u16) -> Batching {
     let options =
         BatchOptions { context_tokens: 4096, sequences, saved_states, ..BatchOptions::default() };
     Batching::start(Arc::clone(engine), &options, None, None).unwrap()
-}
-
-/// What is said to `prompt`, and how many of its tokens were not computed.
-fn answer(batching: &Batching, prompt: &[i32]) -> (Vec<i32>, usize) {
-    let ask = Ask {
-        client: ClientId::default(),
-        prompt: prompt.into(),
-        sampling: Sampling::default(),
-        constraint: None,
-        max_tokens: ANSWER_TOKENS,
-        stop: Arc::default(),
-        candidates: Some(0),
-        ignore_end: true,
-        control_tokens: false,
-        biases: Arc::default(),
-    };
-    let mut events = batching.submit(ask).unwrap();
-    let mut tokens = Vec::new();
-    loop {
-        match events.blocking_recv().expect("an answer ends with its end") {
-            Event::Piece(piece) => tokens.extend(piece.token.map(|token| token.said.token)),
-            Event::Done(done) => return (tokens, done.reused_tokens),
-            Event::Failed(reason) => panic!("{reason}"),
-        }
-    }
 }
 
 /// A message of so many tokens that are alike only for a like `kind`, with its end.
@@ -68,12 +34,12 @@ fn a_prompt_that_grows_or_is_edited_costs_what_is_new() {
         let first = [system.clone(), message(1, 90, end), vec![400, 401]].concat();
         for sequences in [1, 3] {
             let batching = start(&engine, sequences, 4);
-            let (said, reused) = answer(&batching, &first);
+            let (said, reused) = answer(&batching, &first, ANSWER_TOKENS);
             assert_eq!((said.len(), reused), (ANSWER_TOKENS, 0), "{arch}");
             let grown = [&first[..], &said, &[end], &message(2, 80, end), &[400]].concat();
             let edited = [&first[..200], &message(3, 70, end), &[400, 401]].concat();
             let other = [&system[..], &message(4, 60, end), &[400]].concat();
-            let whole = |prompt: &[i32]| answer(&start(&engine, 1, 0), prompt);
+            let whole = |prompt: &[i32]| answer(&start(&engine, 1, 0), prompt, ANSWER_TOKENS);
             for (prompt, known) in [
                 (&grown, first.len() + said.len() - 1),
                 (&edited, system.len()),
@@ -81,7 +47,7 @@ fn a_prompt_that_grows_or_is_edited_costs_what_is_new() {
                 // With one sequence the other chat took its place.
                 (&edited, if sequences == 1 { system.len() } else { edited.len() - 2 }),
             ] {
-                let (said, reused) = answer(&batching, prompt);
+                let (said, reused) = answer(&batching, prompt, ANSWER_TOKENS);
                 assert_eq!(reused, known, "{arch}, {sequences} sequences");
                 assert_eq!((said, 0), whole(prompt), "{arch}, {sequences} sequences");
             }
