@@ -89,6 +89,7 @@ fn class(chars: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<(), Un
     if chars.peek() == Some(&']') {
         return Err("an empty class");
     }
+    let opened = written.len();
     while let Some(c) = chars.next() {
         match c {
             ']' => {
@@ -96,7 +97,7 @@ fn class(chars: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<(), Un
                 return Ok(());
             }
             '\\' => escape(chars, written, place)?,
-            '-' => dash(chars, written)?,
+            '-' => dash(chars, written, written.len() == opened)?,
             // Rust reads these as classes within classes and as operators.
             '[' | '&' | '~' => {
                 written.push('\\');
@@ -109,8 +110,11 @@ fn class(chars: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<(), Un
 }
 
 /// A range's dash, or one that stands for itself at either end of a class.
-fn dash(chars: &mut Peekable<Chars<'_>>, written: &mut String) -> Result<(), Unsupported> {
-    let begins = written.ends_with('[') || written.ends_with(r"[^\x00");
+fn dash(
+    chars: &mut Peekable<Chars<'_>>,
+    written: &mut String,
+    begins: bool,
+) -> Result<(), Unsupported> {
     if begins || chars.peek() == Some(&']') {
         written.push_str("\\-");
         return Ok(());
@@ -190,6 +194,9 @@ mod tests {
             (r"[[a]", r"[\[a]"),
             (r"[a&&b]", r"[a\&\&b]"),
             (r"[-a]", r"[\-a]"),
+            (r"[^-a]", r"[^\x00\-a]"),
+            (r"\\[-a]", r"\\[\-a]"),
+            (r"[a[-c]", r"[a\[-c]"),
             (r"[a-]", r"[a\-]"),
             (r"[^\d]", r"[^\x00[0-9]]"),
             (r#"[^"\x01-\x1f]"#, r#"[^\x00"\x{1}-\x{1F}]"#),
