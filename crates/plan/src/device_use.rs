@@ -27,20 +27,16 @@ impl DeviceUse {
     /// in each layer: fewer there would be copied for nothing. Each has memory to compute in.
     pub fn of(budget: &Budget, used: u32, rooms: &[u64]) -> Self {
         let device_bytes = rooms.iter().sum::<u64>();
-        let dense = dense_bytes(budget, rooms);
-        let all = u64::from(budget.experts) * budget.slot_bytes;
         let least = Self::least_bytes(budget, used);
-        let left = device_bytes.saturating_sub(dense);
-        if device_bytes >= dense && left >= all {
-            Self::Everything
-        } else if budget.experts == 0 {
-            Self::Nothing
-        } else if left >= least {
-            Self::DenseAndExperts { expert_bytes: left }
-        } else if device_bytes >= least {
-            Self::Experts { expert_bytes: device_bytes }
-        } else {
-            Self::Nothing
+        // Experts are not cut: of every device but one, less than a slot can stay empty.
+        let cuts = rooms.len().saturating_sub(1) as u64;
+        let all = (u64::from(budget.experts) + cuts) * budget.slot_bytes;
+        match beside_dense(budget, rooms) {
+            Some(left) if left >= all => Self::Everything,
+            _ if budget.experts == 0 => Self::Nothing,
+            Some(left) if left >= least => Self::DenseAndExperts { expert_bytes: left },
+            _ if device_bytes >= least => Self::Experts { expert_bytes: device_bytes },
+            _ => Self::Nothing,
         }
     }
 }
@@ -56,6 +52,13 @@ impl DeviceUse {
         matches!(self, Self::DenseAndExperts { .. } | Self::Experts { .. })
     }
 
+    /// Of devices with `rooms`, what each has for weights and the KV cache. They divide as this
+    /// does: what a device computes in is as large on a small one.
+    pub fn rooms_for_weights(self, budget: &Budget, rooms: &[u64]) -> Vec<u64> {
+        let computes_in = if self.has_dense() { budget.compute_bytes } else { 0 };
+        rooms.iter().map(|room| room.saturating_sub(computes_in)).collect()
+    }
+
     /// Memory for experts there.
     pub fn expert_bytes(self, budget: &Budget) -> u64 {
         match self {
@@ -69,7 +72,7 @@ impl DeviceUse {
     /// a model that has none.
     pub fn least_bytes(budget: &Budget, used: u32) -> u64 {
         match budget.experts {
-            0 => dense_bytes(budget, &[0]),
+            0 => budget.dense_bytes + budget.kv_bytes + budget.compute_bytes,
             _ => u64::from(used) * budget.slot_bytes,
         }
     }
@@ -77,8 +80,7 @@ impl DeviceUse {
     /// [`DeviceUse::of`] where experts are read from disk as they are needed. Dense weights come
     /// first here too: they leave their RAM to experts.
     pub fn of_streamed(budget: &Budget, used: u32, rooms: &[u64]) -> Self {
-        let left = rooms.iter().sum::<u64>().checked_sub(dense_bytes(budget, rooms));
-        match left.filter(|_| !rooms.is_empty()) {
+        match beside_dense(budget, rooms) {
             Some(left) if left < Self::least_bytes(budget, used) => Self::Dense,
             Some(left) => Self::DenseAndExperts { expert_bytes: left },
             None => Self::of(budget, used, rooms),
@@ -86,9 +88,12 @@ impl DeviceUse {
     }
 }
 
-/// Everything but experts; each device has memory of its own to compute in.
-fn dense_bytes(budget: &Budget, rooms: &[u64]) -> u64 {
-    budget.dense_bytes + budget.kv_bytes + budget.compute_bytes * rooms.len() as u64
+/// What is left to experts beside everything else; `None` if that does not fit. Each device has
+/// memory of its own to compute in.
+fn beside_dense(budget: &Budget, rooms: &[u64]) -> Option<u64> {
+    let each = rooms.iter().map(|room| room.checked_sub(budget.compute_bytes));
+    let for_weights: u64 = each.sum::<Option<u64>>()?;
+    for_weights.checked_sub(budget.dense_bytes + budget.kv_bytes)
 }
 
 #[cfg(test)]
@@ -119,7 +124,9 @@ mod tests {
     fn several_devices_add_up_and_each_computes() {
         let of = |rooms: &[u64]| DeviceUse::of(&BUDGET, 4, rooms);
         assert_eq!(of(&[500, 265]), DeviceUse::DenseAndExperts { expert_bytes: 635 });
-        assert_eq!(of(&[500, 270]), DeviceUse::Everything);
+        assert_eq!(of(&[500, 279]), DeviceUse::DenseAndExperts { expert_bytes: 649 }, "cut once");
+        assert_eq!(of(&[500, 280]), DeviceUse::Everything);
+        assert_eq!(of(&[500, 4]), DeviceUse::Experts { expert_bytes: 504 }, "one cannot compute");
         assert_eq!(of(&[]), DeviceUse::Nothing);
     }
 

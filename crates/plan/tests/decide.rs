@@ -335,6 +335,19 @@ fn goals_differ() {
 }
 
 #[test]
+fn of_two_unequal_gpus_the_small_one_is_not_overfull() {
+    // All of it fits, just: both compute in as much memory, which is more of the small one.
+    let numbers = Numbers { layers: 56, experts: 172, used: 1, ..QWEN3 };
+    let found = World::new("desktop-2gpu-24gb-8gb", numbers).by_default();
+    assert_eq!(found.placement.gpu_slots(), 56 * 172);
+    for held in &found.placement.holdings {
+        assert!(held.bytes() <= held.room_bytes, "{held:?}");
+    }
+    let parts: f64 = found.devices.iter().map(|device| device.part).sum();
+    assert!((parts - 1.0).abs() < 1e-12 && found.devices[1].part < 0.25, "{:?}", found.devices);
+}
+
+#[test]
 fn terms_add_up_and_text_reads_back() {
     for (name, gib) in
         [(CPU_ONLY, 5.0), ("desktop-24gb-gpu", 40.0), ("laptop-8gb-gpu", 12.0), ("mac-64gb", 20.0)]

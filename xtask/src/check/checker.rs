@@ -10,6 +10,28 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Seeds of Miri's own scheduler: as many orders of threads.
 const MIRI_SEEDS: u32 = 4;
 
+/// Times every property is tried, each time with other values.
+const PROPERTY_ROUNDS: usize = 20;
+/// Crates of judgement and of files: their tests of properties need no model, and no llama.cpp.
+const PROPERTIES: &[&str] = &[
+    "-p",
+    "motley-cost",
+    "-p",
+    "motley-model",
+    "-p",
+    "motley-plan",
+    "-p",
+    "motley-profile",
+    "-p",
+    "motley-sched",
+    "-p",
+    "motley-sim",
+    "-p",
+    "motley-store",
+    "-p",
+    "motley-trace",
+];
+
 /// What runs under a sanitizer: everything of the store and the seam, and of the engine what shares
 /// memory between threads or with files that change.
 const SANITIZED: &[&str] = &[
@@ -32,11 +54,13 @@ const SANITIZED: &[&str] = &[
     "batching",
 ];
 
-/// A checker of threads or memory.
+/// A checker of threads, of memory, or of properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Checker {
     /// Every order of threads of small scenarios: the read queue, the arena, the board.
     Loom,
+    /// Tests of properties with new random values; CI tries the same ones every time.
+    Properties,
     /// Undefined behaviour and data races of the store, interpreted (nightly).
     Miri,
     /// Memory errors of the seam, ggml and llama.cpp (nightly, clang).
@@ -50,6 +74,7 @@ impl Checker {
     pub fn name(self) -> &'static str {
         match self {
             Self::Loom => "loom",
+            Self::Properties => "properties",
             Self::Miri => "miri",
             Self::Asan => "asan",
             Self::Tsan => "tsan",
@@ -60,10 +85,18 @@ impl Checker {
     pub(super) fn commands(self) -> Vec<Command> {
         match self {
             Self::Loom => loom(),
+            Self::Properties => (0..PROPERTY_ROUNDS).map(|_| self.properties()).collect(),
             Self::Miri => vec![self.miri()],
             Self::Asan => vec![self.sanitizer("address")],
             Self::Tsan => vec![self.sanitizer("thread")],
         }
+    }
+
+    fn properties(self) -> Command {
+        let mut command = cargo(&["test", "--release", "--locked", "--quiet"]);
+        command.args(PROPERTIES).env_remove("PROPTEST_RNG_SEED");
+        command.env("CARGO_TARGET_DIR", self.target_folder());
+        command
     }
 
     fn miri(self) -> Command {

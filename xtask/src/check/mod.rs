@@ -1,8 +1,8 @@
-//! `cargo xtask check`: the checkers of threads and memory, each as one command. Which there are
+//! `cargo xtask check`: the checkers of threads, memory and properties, each as one command. Which there are
 //! and what each can find is in docs/decisions/0082.
 //!
 //! In reading order:
-//! * `checker`: the four of them, and what each runs.
+//! * `checker`: the five of them, and what each runs.
 //! * `report`: what their output says, in numbers.
 
 mod checker;

@@ -55,10 +55,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    let options = ServeOptions {
-        prefix_cache: prefixes,
-        ..serve_options(serve, api_key, engine.memory_bytes(), energy)
-    };
+    let options = serve_options(serve, api_key, engine.memory_bytes(), energy, prefixes);
     let batch = batch_options(serve, &decision);
     talking.block_on(answer(global, &batch, options, Arc::new(engine), &sandbox))
 }
@@ -131,6 +128,7 @@ fn serve_options(
     api_key: Option<String>,
     memory_bytes: Option<u64>,
     energy: EnergyWatch,
+    prefix_cache: Option<PrefixCache>,
 ) -> ServeOptions {
     let safety = &serve.safety;
     let body_bytes = usize::try_from(safety.max_body).unwrap_or(usize::MAX);
@@ -142,7 +140,7 @@ fn serve_options(
         strict_model: serve.strict_model,
         api_key,
         cors_origin: safety.cors.clone(),
-        prefix_cache: None,
+        prefix_cache,
         log_text: safety.log_text,
         memory_bytes,
         energy: Arc::new(energy.count()),

@@ -26,6 +26,8 @@ pub(super) struct Attempt<'a> {
     pub(super) candidates: &'a [Candidate<'a>],
     /// Memory of each candidate.
     pub(super) rooms: Vec<u64>,
+    /// Of it, what weights and the KV cache may take; they divide as this does.
+    pub(super) for_weights: Vec<u64>,
     pub(super) placement: Placement,
 }
 
@@ -78,6 +80,7 @@ impl<'a> Attempt<'a> {
             residence,
             device_use,
             candidates,
+            for_weights: device_use.rooms_for_weights(&whole, &rooms),
             rooms,
             placement: Placement {
                 regime: Regime::OneMemory,
@@ -110,32 +113,40 @@ impl<'a> Attempt<'a> {
     }
 
     fn on_devices(&self, budget: &Budget) -> Vec<Holding> {
-        let all: u128 = self.rooms.iter().map(|&room| u128::from(room)).sum();
+        let all: u128 = self.for_weights.iter().map(|&room| u128::from(room)).sum();
         let dense = self.device_use.has_dense();
+        let part = |whole: u64, room: u128| (u128::from(whole) * room / all.max(1)) as u64;
+        let slots = self.device_slots(budget);
+        let mut before: u128 = 0;
+        let each = |((candidate, &room), &weights): ((&Candidate<'_>, &u64), &u64)| {
+            // Shares of a running sum: what is rounded off goes to the next device.
+            let (from, to) = (before, before + u128::from(weights));
+            before = to;
+            let share = |whole: u64| if dense { part(whole, to) - part(whole, from) } else { 0 };
+            Holding {
+                device: candidate.fact.name.clone(),
+                room_bytes: room,
+                dense_bytes: share(budget.dense_bytes),
+                kv_bytes: share(budget.kv_bytes),
+                other_bytes: if dense { budget.compute_bytes } else { 0 },
+                expert_slots: part(slots, weights.into()) as u32,
+                expert_bytes: 0,
+            }
+        };
+        let devices = self.candidates.iter().zip(&self.rooms).zip(&self.for_weights);
+        let mut holdings: Vec<Holding> = devices.map(each).collect();
+        let placed: u64 = holdings.iter().map(|held| u64::from(held.expert_slots)).sum();
+        fill(&mut holdings, budget.slot_bytes, slots.saturating_sub(placed));
+        holdings
+    }
+
+    /// Slots for experts on all devices together.
+    fn device_slots(&self, budget: &Budget) -> u64 {
         let experts = self.device_use.expert_bytes(budget);
         // llama.cpp counts its own buffers.
         let rows = if self.device_use == DeviceUse::Everything { 0 } else { device_rows(experts) };
         let slots = (experts - rows).checked_div(budget.slot_bytes).unwrap_or(0);
-        let slots = slots.min(u64::from(budget.experts));
-        let part = |whole: u64, room: u128| (u128::from(whole) * room / all.max(1)) as u64;
-        let mut before: u128 = 0;
-        let each = |(candidate, &room): (&Candidate<'_>, &u64)| {
-            // Shares of a running sum: what is rounded off goes to the next device.
-            let (from, to) = (before, before + u128::from(room));
-            before = to;
-            let share = |whole: u64| part(whole, to) - part(whole, from);
-            let expert_slots = share(slots) as u32;
-            Holding {
-                device: candidate.fact.name.clone(),
-                room_bytes: room,
-                dense_bytes: if dense { share(budget.dense_bytes) } else { 0 },
-                kv_bytes: if dense { share(budget.kv_bytes) } else { 0 },
-                other_bytes: if dense { budget.compute_bytes } else { 0 },
-                expert_slots,
-                expert_bytes: u64::from(expert_slots) * budget.slot_bytes,
-            }
-        };
-        self.candidates.iter().zip(&self.rooms).map(each).collect()
+        slots.min(u64::from(budget.experts))
     }
 
     fn in_ram(&self, facts: &Facts<'_>, beside_gpus: bool) -> Result<Holding, DecideError> {
@@ -233,6 +244,18 @@ impl<'a> Attempt<'a> {
         let prompt = asked.prompt_tokens.max(1);
         let after = Case { context_tokens: prompt, ..case };
         (prefill(&case, self.session.chunk_tokens.min(prompt)), decode(&after))
+    }
+}
+
+/// Gives the `left` slots that division rounded off to devices with room for them.
+fn fill(holdings: &mut [Holding], slot_bytes: u64, mut left: u64) {
+    for held in holdings {
+        let others = held.dense_bytes + held.kv_bytes + held.other_bytes;
+        let most = held.room_bytes.saturating_sub(others).checked_div(slot_bytes).unwrap_or(0);
+        let more = left.min(most.saturating_sub(held.expert_slots.into()));
+        left -= more;
+        held.expert_slots += more as u32;
+        held.expert_bytes = u64::from(held.expert_slots) * slot_bytes;
     }
 }
 

@@ -259,7 +259,7 @@ fn device_shares(attempt: &Attempt<'_>) -> Vec<DeviceShare> {
     if attempt.device_use == DeviceUse::Nothing {
         return Vec::new();
     }
-    let all: u64 = attempt.rooms.iter().sum();
+    let all: u64 = attempt.for_weights.iter().sum();
     let experts = attempt.device_use.expert_bytes(&attempt.budget);
     let share = |(candidate, &room): (&Candidate<'_>, &u64)| {
         let bytes = u128::from(experts) * u128::from(room) / u128::from(all.max(1));
@@ -273,7 +273,7 @@ fn device_shares(attempt: &Attempt<'_>) -> Vec<DeviceShare> {
             stands_in: candidate.fact.stands_in,
         }
     };
-    attempt.candidates.iter().zip(&attempt.rooms).map(share).collect()
+    attempt.candidates.iter().zip(&attempt.for_weights).map(share).collect()
 }
 
 /// What H1 decides with, where devices share experts.

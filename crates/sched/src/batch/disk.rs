@@ -20,9 +20,8 @@ impl Planner {
     pub fn keep_on_disk(&mut self, limits: SegmentLimits, found: &[Segment]) {
         if matches!(self.limits.sharing, Sharing::Prefixes | Sharing::States { .. }) {
             let mut segments = Segments::new(limits, found);
-            let gone = segments.make_room(0, limits.root);
-            self.changes
-                .extend(gone.into_iter().flatten().map(|segment| Change::Erase { segment }));
+            let gone = segments.keep_within(limits.most_bytes);
+            self.changes.extend(gone.into_iter().map(|segment| Change::Erase { segment }));
             self.segments = Some(segments);
         }
     }
@@ -67,12 +66,8 @@ impl Planner {
 
     /// Whether there is something to write, which a driver without requests has the time for.
     pub fn has_to_store(&self) -> bool {
-        self.segments.is_some()
-            && self
-                .sequences
-                .iter()
-                .flatten()
-                .any(|sequence| self.next_to_store(sequence).is_some())
+        let mut sequences = self.sequences.iter().flatten();
+        sequences.any(|sequence| self.next_to_store(sequence).is_some())
     }
 
     /// Asks for the next segment of every sequence that waits for some.
@@ -172,18 +167,17 @@ impl Planner {
             return;
         };
         let is_there = |key| key == segments.root() || segments.contains(key);
-        match sequence.disk.stored {
-            Stored::Unknown => {}
-            Stored::UpTo(_, key) if !is_there(key) => sequence.disk.stored = Stored::GivenUp,
-            Stored::UpTo(..) | Stored::GivenUp => {}
-        }
-        if sequence.disk.stored != Stored::Unknown {
-            return;
-        }
-        let prompt = (sequence.disk.prompt_tokens as usize).min(sequence.tokens.len());
-        let last = segments.chain(&sequence.tokens[..prompt]).pop();
-        sequence.disk.stored = last
-            .map_or(Stored::UpTo(0, segments.root()), |last| Stored::UpTo(last.end(), last.key));
+        let stored = match sequence.disk.stored {
+            Stored::UpTo(_, key) if !is_there(key) => Stored::GivenUp,
+            Stored::Unknown => {
+                let prompt = (sequence.disk.prompt_tokens as usize).min(sequence.tokens.len());
+                let last = segments.chain(&sequence.tokens[..prompt]).pop();
+                let (end, key) = last.map_or((0, segments.root()), |last| (last.end(), last.key));
+                Stored::UpTo(end, key)
+            }
+            known => known,
+        };
+        sequence.disk.stored = stored;
     }
 
     /// `false` when it is there already, or has no room.

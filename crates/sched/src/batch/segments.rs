@@ -12,7 +12,7 @@
 
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Names a segment: what a model computed of these tokens after those before.
@@ -45,6 +45,11 @@ impl Segment {
     /// Tokens up to its end.
     pub fn end(&self) -> u32 {
         self.first.saturating_add(self.tokens)
+    }
+
+    /// Whether it is what it must be to stand after `parent` and `tokens` tokens.
+    fn follows(&self, parent: SegmentKey, tokens: usize) -> bool {
+        self.parent == parent && self.first as usize == tokens && self.tokens > 0
     }
 }
 
@@ -184,17 +189,12 @@ impl Segments {
             for &length in self.lengths.get(&key).into_iter().flat_map(BTreeMap::keys) {
                 let Some(next) = tokens.get(at..at + length as usize) else { break };
                 let next = key.then(next);
-                if length > 0 && self.contains(next) {
+                if self.kept.get(&next).is_some_and(|entry| entry.segment.follows(key, at)) {
                     open.push((next, at + length as usize));
                 }
             }
         }
-        let mut chain = Vec::new();
-        let mut key = best.1;
-        while let Some(entry) = self.kept.get(&key) {
-            chain.push(entry.segment);
-            key = entry.segment.parent;
-        }
+        let mut chain: Vec<Segment> = self.up_to(best.1).collect();
         chain.reverse();
         chain
     }
@@ -227,31 +227,38 @@ impl Segments {
         segments.iter().for_each(|segment| self.use_before(segment.key, self.clock));
     }
 
-    /// What goes so that a segment of `tokens` tokens may come after `parent`; with 0, so that there
-    /// are not too many. `None` where it would be its own beginning.
+    /// What goes so that a segment of `tokens` tokens may come after `parent`. `None` where it would
+    /// be its own beginning.
     pub(super) fn make_room(&mut self, tokens: u32, parent: SegmentKey) -> Option<Vec<SegmentKey>> {
-        let wanted = if tokens > 0 { self.bytes_of(tokens) } else { 0 };
-        if self.bytes_before(parent).saturating_add(wanted) > self.limits.most_bytes {
+        let beginning: u64 = self.up_to(parent).map(|segment| segment.bytes).sum();
+        let others = self.limits.most_bytes.checked_sub(self.bytes_of(tokens))?;
+        if beginning > others {
             return None;
         }
         self.clock += 1;
         self.use_before(parent, self.clock);
-        let mut order: BTreeSet<(u64, Reverse<u32>, SegmentKey)> = BTreeSet::new();
-        if self.bytes.saturating_add(wanted) > self.limits.most_bytes {
-            let place = |entry: &Entry| (entry.used, Reverse(entry.segment.first));
-            order.extend(self.kept.iter().map(|(&key, entry)| {
-                let (used, first) = place(entry);
-                (used, first, key)
-            }));
-        }
+        Some(self.keep_within(others))
+    }
+
+    /// What goes so that no more than `most_bytes` stay: what was used longest ago, and of a prompt
+    /// its end first.
+    pub(super) fn keep_within(&mut self, most_bytes: u64) -> Vec<SegmentKey> {
         let mut gone = Vec::new();
-        while self.bytes.saturating_add(wanted) > self.limits.most_bytes
-            && let Some((_, _, key)) = order.pop_first()
-        {
-            self.remove(key);
-            gone.push(key);
+        if self.bytes <= most_bytes {
+            return gone;
         }
-        Some(gone)
+        let mut order: Vec<Entry> = self.kept.values().copied().collect();
+        order.sort_unstable_by_key(|entry| {
+            (entry.used, Reverse(entry.segment.first), entry.segment.key)
+        });
+        for Entry { segment, .. } in order {
+            if self.bytes <= most_bytes {
+                break;
+            }
+            self.remove(segment.key);
+            gone.push(segment.key);
+        }
+        gone
     }
 
     /// About the bytes of one of `tokens` tokens.
@@ -266,14 +273,14 @@ impl Segments {
         self.read_bytes_per_second += NEW_SHARE * (rate - self.read_bytes_per_second);
     }
 
-    /// Bytes of what lies before `key`, and of itself.
-    fn bytes_before(&self, mut key: SegmentKey) -> u64 {
-        let mut bytes = 0_u64;
-        while let Some(entry) = self.kept.get(&key) {
-            bytes = bytes.saturating_add(entry.segment.bytes);
-            key = entry.segment.parent;
-        }
-        bytes
+    /// The segment that is `key` and those before it, last first. What files say of themselves may be
+    /// wrong, and go round in a circle: each must end where the one after it begins.
+    fn up_to(&self, key: SegmentKey) -> impl Iterator<Item = Segment> {
+        let segment = |key| self.kept.get(&key).map(|entry| entry.segment);
+        std::iter::successors(segment(key), move |after| {
+            segment(after.parent)
+                .filter(|before| before.first < after.first && before.end() == after.first)
+        })
     }
 
     /// What lies before `key`, and itself, is of use as late as `used`.
@@ -283,6 +290,52 @@ impl Segments {
         {
             entry.used = used;
             key = entry.segment.parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: SegmentLimits = SegmentLimits {
+        lengths: SegmentLengths { each: 2, with_state_min: 2, with_state_max: 4, prompt_min: 2 },
+        root: SegmentKey([0; 32]),
+        most_bytes: 1000,
+        token_bytes: 1,
+        state_bytes: 0,
+        read_bytes_per_second: 1e9,
+    };
+
+    /// Three segments of two tokens each.
+    fn honest() -> Vec<Segment> {
+        let mut parent = LIMITS.root;
+        let segment = |first: u32| {
+            let key = parent.then(&[first as i32, first as i32 + 1]);
+            let segment = Segment { key, parent, first, tokens: 2, bytes: 2 };
+            parent = key;
+            segment
+        };
+        [0, 2, 4].map(segment).to_vec()
+    }
+
+    #[test]
+    fn what_files_wrongly_say_of_themselves_ends_nothing_and_is_not_read() {
+        let prompt: Vec<i32> = (0..6).collect();
+        let honest = honest();
+        assert_eq!(Segments::new(LIMITS, &honest).chain(&prompt), honest);
+        for (wrong, found) in [
+            (Segment { parent: honest[1].key, ..honest[1] }, 1),
+            (Segment { parent: honest[2].key, ..honest[0] }, 0),
+            (Segment { first: 3, ..honest[1] }, 1),
+            (Segment { first: u32::MAX, ..honest[2] }, 2),
+            (Segment { tokens: 0, ..honest[2] }, 2),
+            (Segment { first: u32::MAX, parent: honest[2].key, ..honest[2] }, 2),
+        ] {
+            let all = honest.iter().map(|old| if old.key == wrong.key { wrong } else { *old });
+            let mut segments = Segments::new(LIMITS, &all.collect::<Vec<_>>());
+            assert_eq!(segments.chain(&prompt).len(), found, "{wrong:?}");
+            assert!(segments.make_room(2, honest[2].key).is_some(), "{wrong:?}");
         }
     }
 }

@@ -19,6 +19,9 @@ const EMBEDDING_STD: f32 = 1.0;
 /// Standard deviation of biases: seen in the results, but not ruling them.
 const BIAS_STD: f32 = 0.1;
 
+/// `LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID`.
+pub(super) const GATING_SIGMOID: u32 = 2;
+
 /// How the values of a tensor are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
@@ -101,6 +104,19 @@ impl Plan {
         self.key("attention.key_length", width);
         self.key("attention.value_length", width);
         self.key("rope.dimension_count", width);
+    }
+
+    /// Sets the keys of models with some layers without experts first, then one shared expert and a
+    /// router by sigmoid in each: DeepSeek V3, and those after it.
+    pub fn keys_after_dense(&mut self, dense_layers: u64) {
+        let (ff, topk) = (self.request.shape.ff, self.request.shape.topk);
+        self.key("leading_dense_block_count", count(dense_layers));
+        self.key("feed_forward_length", count(ff * topk));
+        self.key("expert_feed_forward_length", count(ff));
+        self.key("expert_shared_count", 1u32);
+        self.key("expert_weights_scale", 2.5f32);
+        self.key("expert_weights_norm", true);
+        self.key("expert_gating_func", GATING_SIGMOID);
     }
 
     /// Token embeddings, final norm and output matrix.

@@ -70,7 +70,8 @@ impl Header {
             parent: key(64)?,
             key: key(96)?,
         };
-        (known && header.tokens > 0).then_some(header)
+        let ends = header.first.checked_add(header.tokens);
+        (known && header.tokens > 0 && ends.is_some()).then_some(header)
     }
 }
 
@@ -86,9 +87,7 @@ pub(super) fn write(path: &Path, header: &Header, state: &[u8]) -> io::Result<()
 
 /// The header of a file of `len_bytes` bytes.
 pub(super) fn header(file: &mut impl Read, len_bytes: u64) -> io::Result<Header> {
-    let mut bytes = [0; HASHED];
-    file.read_exact(&mut bytes)?;
-    let header = Header::from_bytes(&bytes).ok_or_else(|| damaged("it is no segment"))?;
+    let (_, header) = read_header(file)?;
     if header.file_bytes() != len_bytes {
         return Err(damaged("it is not as long as it says"));
     }
@@ -97,13 +96,11 @@ pub(super) fn header(file: &mut impl Read, len_bytes: u64) -> io::Result<Header>
 
 /// The state of `segment`, of the model that is `root`.
 pub(super) fn read(
-    file: &mut (impl Read + Sized),
+    file: &mut impl Read,
     root: SegmentKey,
     segment: &Segment,
 ) -> io::Result<Vec<u8>> {
-    let mut bytes = [0; HASHED];
-    file.read_exact(&mut bytes)?;
-    let header = Header::from_bytes(&bytes).ok_or_else(|| damaged("it is no segment"))?;
+    let (bytes, header) = read_header(file)?;
     if header.root != root {
         return Err(damaged("it is of another model"));
     }
@@ -119,6 +116,14 @@ pub(super) fn read(
         return Err(damaged("it is damaged"));
     }
     Ok(state)
+}
+
+/// A header, as it stands there and as it is read.
+fn read_header(file: &mut impl Read) -> io::Result<([u8; HASHED], Header)> {
+    let mut bytes = [0; HASHED];
+    file.read_exact(&mut bytes)?;
+    let header = Header::from_bytes(&bytes).ok_or_else(|| damaged("it is no segment"))?;
+    Ok((bytes, header))
 }
 
 fn checksum(header: &[u8; HASHED], state: &[u8]) -> [u8; 32] {

@@ -9,8 +9,7 @@
 //! <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>name<｜tool▁sep｜>{…}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 //! ````
 
-use super::blocks::{Block, Frame, Read};
-use super::draft::Draft;
+use super::blocks::Frame;
 use super::marked::{self, MarkedCall};
 
 const SECTION: &str = "<｜tool▁calls▁begin｜>";
@@ -22,8 +21,8 @@ pub(super) const FRAME: Frame = Frame {
     open: &[SECTION, CALL],
     close: &[CALL_END, SECTION_END],
     after: &[CALL_END, SECTION_END],
-    read,
-    draft,
+    read: |block| marked::read(&MARKED, block),
+    draft: |block, draft| marked::draft(&MARKED, block, draft),
 };
 
 const MARKED: marked::Marked = marked::Marked {
@@ -33,14 +32,6 @@ const MARKED: marked::Marked = marked::Marked {
     ends: &[CALL_END, SECTION_END],
     call_of,
 };
-
-fn read(block: &Block<'_>) -> Read {
-    marked::read(&MARKED, block)
-}
-
-fn draft(block: &Block<'_>, draft: &mut Draft) {
-    marked::draft(&MARKED, block, draft);
-}
 
 fn call_of<'a>(head: &'a str, body: &'a str) -> MarkedCall<'a> {
     match body.split_once("```json") {

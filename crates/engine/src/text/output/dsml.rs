@@ -9,8 +9,7 @@
 //! </｜DSML｜function_calls>
 //! ```
 
-use super::blocks::{Block, Frame, Read};
-use super::draft::Draft;
+use super::blocks::Frame;
 use super::tags::{self, Tags};
 
 const TAGS: Tags = Tags {
@@ -36,14 +35,6 @@ pub(super) const FRAME: Frame = Frame {
         "</｜DSML｜function_calls>",
         "</｜DSML｜tool_calls>",
     ],
-    read,
-    draft,
+    read: |block| tags::read(&TAGS, block),
+    draft: |block, draft| tags::draft(&TAGS, block, draft),
 };
-
-fn read(block: &Block<'_>) -> Read {
-    tags::read(&TAGS, block)
-}
-
-fn draft(block: &Block<'_>, draft: &mut Draft) {
-    tags::draft(&TAGS, block, draft);
-}

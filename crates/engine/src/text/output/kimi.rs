@@ -5,8 +5,7 @@
 //! <|tool_call_end|><|tool_calls_section_end|>
 //! ```
 
-use super::blocks::{Block, Frame, Read};
-use super::draft::Draft;
+use super::blocks::Frame;
 use super::marked::{self, MarkedCall};
 
 const SECTION: &str = "<|tool_calls_section_begin|>";
@@ -18,8 +17,8 @@ pub(super) const FRAME: Frame = Frame {
     open: &[SECTION, CALL],
     close: &[CALL_END, SECTION_END],
     after: &[CALL_END, SECTION_END],
-    read,
-    draft,
+    read: |block| marked::read(&MARKED, block),
+    draft: |block, draft| marked::draft(&MARKED, block, draft),
 };
 
 const MARKED: marked::Marked = marked::Marked {
@@ -29,14 +28,6 @@ const MARKED: marked::Marked = marked::Marked {
     ends: &[CALL_END, SECTION_END],
     call_of,
 };
-
-fn read(block: &Block<'_>) -> Read {
-    marked::read(&MARKED, block)
-}
-
-fn draft(block: &Block<'_>, draft: &mut Draft) {
-    marked::draft(&MARKED, block, draft);
-}
 
 /// `functions.name:0`: the number counts the conversation's calls.
 fn call_of<'a>(head: &'a str, arguments: &'a str) -> MarkedCall<'a> {

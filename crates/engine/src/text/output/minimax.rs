@@ -8,8 +8,7 @@
 //! </minimax:tool_call>
 //! ```
 
-use super::blocks::{Block, Frame, Read};
-use super::draft::Draft;
+use super::blocks::Frame;
 use super::tags::{self, Tags};
 
 const TAGS: Tags = Tags {
@@ -25,14 +24,6 @@ pub(super) const FRAME: Frame = Frame {
     open: &["<minimax:tool_call>", "<invoke name="],
     close: &["</invoke>", "</minimax:tool_call>"],
     after: &["</parameter>", "</invoke>", "</minimax:tool_call>"],
-    read,
-    draft,
+    read: |block| tags::read(&TAGS, block),
+    draft: |block, draft| tags::draft(&TAGS, block, draft),
 };
-
-fn read(block: &Block<'_>) -> Read {
-    tags::read(&TAGS, block)
-}
-
-fn draft(block: &Block<'_>, draft: &mut Draft) {
-    tags::draft(&TAGS, block, draft);
-}

@@ -1,7 +1,6 @@
 //! Seed-OSS: tags as Qwen3-Coder's, in `<seed:tool_call>`; values have no lines of their own.
 
-use super::blocks::{Block, Frame, Read};
-use super::draft::Draft;
+use super::blocks::Frame;
 use super::tags::{self, Tags};
 
 const TAGS: Tags = Tags {
@@ -17,14 +16,6 @@ pub(super) const FRAME: Frame = Frame {
     open: &["<seed:tool_call>", "<function="],
     close: &["</function>", "</seed:tool_call>"],
     after: &["</parameter>", "</function>", "</seed:tool_call>"],
-    read,
-    draft,
+    read: |block| tags::read(&TAGS, block),
+    draft: |block, draft| tags::draft(&TAGS, block, draft),
 };
-
-fn read(block: &Block<'_>) -> Read {
-    tags::read(&TAGS, block)
-}
-
-fn draft(block: &Block<'_>, draft: &mut Draft) {
-    tags::draft(&TAGS, block, draft);
-}

@@ -11,9 +11,6 @@ use anyhow::{Result, ensure};
 /// Layers before the first with experts.
 const DENSE_LAYERS: u64 = 1;
 
-/// `LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID`.
-const GATING_SIGMOID: u32 = 2;
-
 /// Widths of latent attention.
 struct Latent {
     /// Rank of the query's bottleneck; none for the lite variant.
@@ -109,13 +106,7 @@ fn keys(plan: &mut Plan, shape: &Shape, latent: &Latent) {
     plan.key("attention.value_length_mla", count(shape.head_dim));
     plan.key("rope.dimension_count", count(latent.rope));
     plan.key("rope.freq_base", 10_000f32);
-    plan.key("leading_dense_block_count", count(DENSE_LAYERS));
-    plan.key("feed_forward_length", count(shape.ff * shape.topk));
-    plan.key("expert_feed_forward_length", count(shape.ff));
-    plan.key("expert_shared_count", 1u32);
-    plan.key("expert_weights_scale", 2.5f32);
-    plan.key("expert_weights_norm", true);
-    plan.key("expert_gating_func", GATING_SIGMOID);
+    plan.keys_after_dense(DENSE_LAYERS);
     if let Some(groups) = Groups::of(shape) {
         plan.key("expert_group_count", count(groups.count));
         plan.key("expert_group_used_count", count(groups.used));

@@ -10,9 +10,6 @@ use anyhow::{Result, ensure};
 /// Layers before the first with experts.
 const DENSE_LAYERS: u64 = 1;
 
-/// `LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID`.
-const GATING_SIGMOID: u32 = 2;
-
 /// Refuses shapes without a layer of experts, or without room for the one that predicts.
 pub(super) fn check(shape: &Shape) -> Result<()> {
     let (least, most) = (DENSE_LAYERS + 1, LAYERS_MAX - 1);
@@ -43,13 +40,7 @@ fn keys(plan: &mut Plan, shape: &Shape) {
     plan.head_keys();
     plan.key("rope.dimension_count", count(shape.head_dim / 2));
     plan.key("rope.freq_base", 1_000_000f32);
-    plan.key("leading_dense_block_count", count(DENSE_LAYERS));
-    plan.key("feed_forward_length", count(shape.ff * shape.topk));
-    plan.key("expert_feed_forward_length", count(shape.ff));
-    plan.key("expert_shared_count", 1u32);
-    plan.key("expert_weights_scale", 2.5f32);
-    plan.key("expert_weights_norm", true);
-    plan.key("expert_gating_func", GATING_SIGMOID);
+    plan.keys_after_dense(DENSE_LAYERS);
 }
 
 fn attention(plan: &mut Plan, shape: &Shape, layer: u64) {

@@ -2,10 +2,7 @@
 //! a head, a sigmoid router with bias.
 
 use crate::synth::Shape;
-use crate::synth::plan::{Plan, count};
-
-/// `LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID`.
-const GATING_SIGMOID: u32 = 2;
+use crate::synth::plan::{GATING_SIGMOID, Plan, count};
 
 /// Keys and tensors.
 pub(super) fn fill(plan: &mut Plan, shape: &Shape) {
