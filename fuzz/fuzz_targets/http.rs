@@ -7,11 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use motley_engine::batching::Ask;
+use motley_engine::models::KeepAlive;
 use motley_engine::{
     BatchOptions, EnergyWatch, Engine, EngineOptions, Runtime, Seam, ThreadSet, ThreadSets,
 };
 use motley_server::trial::{Route, Trial};
-use motley_server::{ServeLimits, ServeOptions};
+use motley_server::{
+    LoadError, LoadedModel, Loader, OfferedModels, ServeLimits, ServeOptions,
+};
 use motley_testkit::gguf_source::Tokenizer;
 use motley_testkit::synth::{self, Arch, Preset, Request, Shape};
 
@@ -69,18 +72,32 @@ fn trial() -> &'static Trial {
         let batch = BatchOptions { context_tokens: 512, ..BatchOptions::default() };
         let options = ServeOptions {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
-            model_name: "m".into(),
             strict_model: false,
-            api_key: None,
+            keys: Vec::new(),
             cors_origin: None,
-            prefix_cache: None,
             log_text: false,
-            memory_bytes: None,
             energy: Arc::new(EnergyWatch::default().count()),
             limits: ServeLimits::default(),
         };
-        Trial::start(Arc::new(engine()), &batch, options).expect("a context")
+        let engine = Arc::new(engine());
+        let offered = OfferedModels {
+            models: Vec::new(),
+            memories: Vec::new(),
+            keep_alive: KeepAlive::Always,
+            loader: Arc::new(Nobody),
+        };
+        let loaded = LoadedModel { engine, batch, prefix_cache: None };
+        Trial::start(offered, loaded, options).expect("a context")
     })
+}
+
+/// The model is there already.
+struct Nobody;
+
+impl Loader for Nobody {
+    fn load(&self, _: usize) -> Result<LoadedModel, LoadError> {
+        Err("nothing is loaded".into())
+    }
 }
 
 /// One layer, four experts, a vocabulary of bytes.

@@ -155,6 +155,18 @@ impl Known {
         Ok(())
     }
 
+    /// Memory a run may use here; `None` where the system does not say.
+    pub(crate) fn room_bytes(&self) -> Option<u64> {
+        self.memory.map(|memory| memory.room_bytes())
+    }
+
+    /// Leaves so much of the memory to other models.
+    pub(crate) fn set_aside(&mut self, others_bytes: u64) {
+        if let Some(memory) = &mut self.memory {
+            memory.others_bytes = others_bytes;
+        }
+    }
+
     /// What comes of `asked`.
     pub(crate) fn decide(&self, asked: &Asked) -> Result<Decision> {
         // What passes cost is known for the processor and threads they were measured on.

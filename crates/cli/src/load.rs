@@ -8,9 +8,9 @@ use crate::terminal::note;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::{Engine, EngineOptions, Loading, Runtime, Sampling, unused_cpu_level};
-use motley_model::{ModelSpec, Sizes, format_bytes};
+use motley_model::{ModelFiles, ModelSpec, Sizes, format_bytes};
 use motley_plan::{Decision, Outputs};
-use motley_trace::Phase;
+use motley_trace::{ExpertKey, Phase};
 use std::path::Path;
 
 /// A loaded model and the decision it runs by.
@@ -50,10 +50,22 @@ pub(crate) fn execute(
     records: bool,
 ) -> Result<Engine> {
     let most_used = known.profile.as_ref().map(|profile| profile.most_used(Phase::Decode));
-    let options = EngineOptions::of(decision, &runtime, most_used.unwrap_or_default())?;
+    let opened = (known.spec, known.files);
+    load_opened(runtime, global, opened, most_used.unwrap_or_default(), decision, records)
+}
+
+/// The same for a model whose files are open, with the experts that are used most.
+pub(crate) fn load_opened(
+    runtime: Runtime,
+    global: &Global,
+    opened: (ModelSpec, ModelFiles),
+    most_used: Vec<ExpertKey>,
+    decision: &Decision,
+    records: bool,
+) -> Result<Engine> {
+    let options = EngineOptions::of(decision, &runtime, most_used)?;
     let options = EngineOptions { records, ..options };
     let bar = progress_bar(global.json);
-    let opened = (known.spec, known.files);
     let engine = Engine::load_opened(runtime, opened, &options, &mut |fraction| {
         bar.set_position((fraction * 1000.0) as u64);
         true

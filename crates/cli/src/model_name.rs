@@ -46,7 +46,7 @@ pub(crate) fn resolve(command: &mut Command, global: &Global, columns: Option<u1
 fn models(command: &mut Command) -> Vec<&mut PathBuf> {
     match command {
         Command::Run(run) => vec![&mut run.model],
-        Command::Serve(serve) => vec![&mut serve.model],
+        Command::Serve(serve) => serve.models.iter_mut().collect(),
         Command::Inspect(inspect) => vec![&mut inspect.model],
         Command::Plan(plan) => vec![&mut plan.model],
         Command::Predict(predict) => predict.models.iter_mut().collect(),

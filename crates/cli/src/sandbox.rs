@@ -7,8 +7,6 @@ use anyhow::{Context, Result};
 use motley_engine::sandbox::{
     Allowed, FilesHeld, Outgoing, SandboxError, restrict_calls, restrict_files,
 };
-use motley_model::ModelFiles;
-use motley_plan::Decision;
 use std::path::{Path, PathBuf};
 
 /// A command that has given up files, and will give up calls. Kept to the end of the command: rules
@@ -24,14 +22,14 @@ impl Sandbox {
     /// and what describes the machine can be opened.
     pub(crate) fn restrict_files(
         wish: SandboxArg,
-        model: &ModelFiles,
-        decision: &Decision,
+        model_files: Vec<PathBuf>,
+        devices: bool,
         (written, library): (&[PathBuf], Option<PathBuf>),
     ) -> Result<Self> {
         let allowed = Allowed {
-            model_files: model.paths.clone(),
+            model_files,
             own_paths: written.iter().filter_map(|path| place_of(path)).collect(),
-            devices: !decision.devices.is_empty() || library.is_some(),
+            devices: devices || library.is_some(),
             libraries: library,
             outgoing_ports: Vec::new(),
         };

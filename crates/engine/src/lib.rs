@@ -53,9 +53,9 @@ pub use motley_ggml::{
 pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;
 pub use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
-pub use motley_sched::admission;
 pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
+pub use motley_sched::{Phase, admission, models};
 pub use motley_store::FaultPlan;
 pub use rehearsal::{RehearsalError, rehearse};
 pub use session::{

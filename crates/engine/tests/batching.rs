@@ -50,7 +50,8 @@ fn start_own_caches(engine: &Arc<Engine>) -> Batching {
 
 fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
     Ask {
-        client: ClientId::default(),
+        client: ClientId::default().into(),
+        deadline: None,
         prompt: engine.tokenize(prompt).unwrap().into(),
         sampling: Sampling::default(),
         constraint: None,
@@ -71,6 +72,7 @@ fn read(mut events: Receiver<Event>) -> (String, Reason, usize) {
             Event::Piece(piece) => text.push_str(&piece.text),
             Event::Done(done) => return (text, done.reason, done.reused_tokens),
             Event::Failed(reason) => panic!("{reason}"),
+            Event::Late => panic!("late"),
         }
     }
 }

@@ -30,7 +30,7 @@ fn decided(spec: &ModelSpec, asked: &Asked) -> Decision {
         memory: Some(MachineMemory {
             total_bytes: gib(24),
             available_bytes: gib(20),
-            cgroup_bytes: None,
+            ..MachineMemory::default()
         }),
         gpus: &[stand_in],
         cores: &machine_cores(),

@@ -42,7 +42,7 @@ fn decided(model: &Path, busy_w: Option<f64>) -> Decision {
         machine: &machine,
         measured: None,
         profile: None,
-        memory: Some(MachineMemory { total_bytes, available_bytes, cgroup_bytes: None }),
+        memory: Some(MachineMemory { total_bytes, available_bytes, ..MachineMemory::default() }),
         gpus: &[],
         cores: &machine_cores(),
         tuned: None,

@@ -2,7 +2,7 @@
 //! error each, never silence, and `health` says so.
 
 use motley_engine::batching::{
-    Ask, ClientId, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health,
+    Ask, ClientId, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health, Reason,
     Segment, SegmentKey, SegmentLimits, Supervised, Turn, open,
 };
 use motley_engine::clock::Clock;
@@ -155,7 +155,8 @@ impl World {
 
 fn ask(prompt: Vec<i32>, max_tokens: usize) -> Ask {
     Ask {
-        client: ClientId::default(),
+        client: ClientId::default().into(),
+        deadline: None,
         prompt: prompt.into(),
         sampling: Sampling::default(),
         constraint: None,
@@ -213,6 +214,30 @@ fn a_failed_step_shows_until_one_succeeds_or_time_has_passed() {
     world.drain();
     assert!(matches!(end(&mut events), Event::Done(_)));
     assert_eq!(world.door.health(), Health::Answering);
+}
+
+#[test]
+fn a_request_whose_time_is_over_is_late_or_has_what_it_said() {
+    let mut world = World::new();
+    let within = |first: i32, seconds: u64| {
+        let deadline = Some(Duration::from_secs(seconds));
+        let ask = Ask { deadline, max_tokens: 50, ..ask(vec![first; 20], 4) };
+        world.door.submit(ask).expect("it is taken")
+    };
+    // Two sequences: the third waits.
+    let (mut says_some, mut has_time, mut waits) = (within(1, 5), within(2, 500), within(3, 5));
+    for _ in 0..4 {
+        assert_eq!(world.worker.turn(), Turn::Worked);
+    }
+    world.clock.0.store(5, Relaxed);
+    world.drain();
+    let Event::Done(done) = end(&mut says_some) else { panic!("it said something") };
+    assert!((1..50).contains(&done.answer_tokens) && done.reason == Reason::Length, "{done:?}");
+    assert_eq!(end(&mut waits), Event::Late);
+    let Event::Done(done) = end(&mut has_time) else { panic!("it had time") };
+    assert_eq!(done.answer_tokens, 50);
+    let figures = world.door.figures();
+    assert_eq!((figures.late, figures.answered, figures.planner.waiting), (2, 1, 0));
 }
 
 #[test]

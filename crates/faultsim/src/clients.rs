@@ -67,6 +67,7 @@ impl Client {
     pub(crate) fn ask(&self) -> Ask {
         Ask {
             client: self.plan.client,
+            deadline: None,
             prompt: self.plan.prompt.as_slice().into(),
             sampling: Sampling::default(),
             constraint: None,

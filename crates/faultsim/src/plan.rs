@@ -3,7 +3,7 @@
 use crate::hash::mix;
 use crate::machine_plan::MachinePlan;
 use motley_engine::BatchOptions;
-use motley_engine::batching::ClientId;
+use motley_engine::batching::{Client, ClientId, Priority};
 use motley_model::KvType;
 use motley_sched::admission::AdmissionLimits;
 use motley_store::Alignment;
@@ -35,7 +35,7 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct ClientPlan {
     /// Some are the same one's.
-    pub client: ClientId,
+    pub client: Client,
     pub arrives: Duration,
     /// Bytes of its body, and whether it says so beforehand.
     pub body_bytes: u64,
@@ -146,7 +146,7 @@ fn clients(rng: &mut fastrand::Rng, options: &BatchOptions) -> Vec<ClientPlan> {
             prompt.truncate((options.context_tokens / 2) as usize);
         }
         ClientPlan {
-            client: ClientId(rng.u128(..4)),
+            client: who(rng),
             arrives: Duration::from_micros(rng.u64(..spread_us)),
             body_bytes: if rng.u8(..4) == 0 { rng.u64(..1 << 20) } else { rng.u64(..4 << 10) },
             says_length: rng.bool(),
@@ -165,6 +165,22 @@ fn clients(rng: &mut fastrand::Rng, options: &BatchOptions) -> Vec<ClientPlan> {
         }
     };
     (0..rng.usize(1..13)).map(|_| client(rng)).collect()
+}
+
+/// One of four, two of which are given more or less than others.
+fn who(rng: &mut fastrand::Rng) -> Client {
+    let id = rng.u8(..4);
+    let (weight, streams) = match id {
+        2 => (400, 2),
+        3 => (25, 1),
+        _ => (100, u16::MAX),
+    };
+    let priority = match rng.u8(..6) {
+        0 => Priority::High,
+        1 => Priority::Low,
+        _ => Priority::Normal,
+    };
+    Client { id: ClientId(id.into()), weight, streams, priority }
 }
 
 fn token(rng: &mut fastrand::Rng) -> i32 {

@@ -64,6 +64,8 @@ pub struct ModelSpec {
     pub leading_dense_layers: u32,
     /// The router; `None` for a dense model.
     pub router: Option<Router>,
+    /// How conversations are written out for it, in Jinja's words.
+    pub chat_template: Option<String>,
     /// How its makers want tokens chosen.
     pub sampling: SamplingHints,
     /// Every tensor, files in order; the same indices as in the virtual layout's extents.
@@ -95,7 +97,8 @@ impl ModelSpec {
         let routed = || layers.iter().flatten();
         let experts = if routed().next().is_some() { declared } else { 0 };
         let router = if experts > 0 { Some(read_router(&keys, experts, &tensors)?) } else { None };
-        let name = metadata.get("general.name").and_then(MetaValue::as_str).map(str::to_owned);
+        let text = |key: &str| metadata.get(key).and_then(MetaValue::as_str).map(str::to_owned);
+        let name = text("general.name");
         let leading = layers.iter().take_while(|layer| layer.is_none()).count() as u32;
         Ok(Self {
             architecture: keys.architecture.to_owned(),
@@ -106,6 +109,7 @@ impl ModelSpec {
             shared: read_shared(&keys, &tensors)?,
             leading_dense_layers: if experts > 0 { leading } else { shape.layers },
             router,
+            chat_template: text("tokenizer.chat_template"),
             sampling: SamplingHints::read(metadata),
             shape,
             tensors,

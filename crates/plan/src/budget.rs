@@ -125,7 +125,7 @@ impl Budget {
 }
 
 /// Memory of a machine at this moment, as a driver read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineMemory {
     /// Installed.
     pub total_bytes: u64,
@@ -133,12 +133,14 @@ pub struct MachineMemory {
     pub available_bytes: u64,
     /// Ceiling of the control group, where there is one.
     pub cgroup_bytes: Option<u64>,
+    /// What is set aside for other models of the same server.
+    pub others_bytes: u64,
 }
 
 impl MachineMemory {
     /// What a run may use of it.
     pub fn room_bytes(&self) -> u64 {
-        self.ceiling().0.saturating_sub(self.reserve_bytes())
+        self.ceiling().0.saturating_sub(self.reserve_bytes()).saturating_sub(self.others_bytes)
     }
 
     fn ceiling(&self) -> (u64, BudgetReason) {
@@ -237,6 +239,7 @@ mod tests {
             total_bytes: 24 * GIB,
             available_bytes: available,
             cgroup_bytes,
+            others_bytes: 0,
         };
         let show = |memory| budget().default_bytes(memory).to_string();
         assert_eq!(
@@ -293,7 +296,12 @@ mod tests {
             available in 0u64..1 << 42,
             cgroup in prop::option::of(0u64..1 << 42),
         ) {
-            let memory = MachineMemory { total_bytes: total, available_bytes: available, cgroup_bytes: cgroup };
+            let memory = MachineMemory {
+                total_bytes: total,
+                available_bytes: available,
+                cgroup_bytes: cgroup,
+                others_bytes: 0,
+            };
             let found = budget().default_bytes(memory);
             prop_assert!(found.bytes <= available && found.bytes <= total);
             prop_assert!(found.bytes <= cgroup.unwrap_or(u64::MAX));

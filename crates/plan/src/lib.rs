@@ -18,6 +18,7 @@
 //! - [`kernels`]: how the CPU computes them.
 //! - [`file`](mod@file): a decision as text.
 //! - [`tiers`]: N2, N4, N5: static shapes.
+//! - [`together`]: memory of several models on one machine.
 //! - `words`: numbers for people.
 
 #![forbid(unsafe_code)]
@@ -38,6 +39,7 @@ pub mod placement;
 pub mod predict;
 pub mod quantisation;
 pub mod tiers;
+pub mod together;
 
 pub use budget::{
     Budget, BudgetReason, DefaultBudget, MachineMemory, SessionShape, TooLittleMemory,

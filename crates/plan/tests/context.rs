@@ -45,8 +45,11 @@ fn try_decide(
 
 fn here(available: u64) -> (Machine, Option<MachineMemory>) {
     let machine = motley_machine::find(CPU_ONLY).unwrap();
-    let memory =
-        MachineMemory { total_bytes: 256 * GIB, available_bytes: available, cgroup_bytes: None };
+    let memory = MachineMemory {
+        total_bytes: 256 * GIB,
+        available_bytes: available,
+        ..MachineMemory::default()
+    };
     (machine, Some(memory))
 }
 

@@ -26,6 +26,7 @@
 //! - [`overflow`]: N3, tokens past an expert's capacity.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
 //! - [`admission`]: which requests may be read and prepared, before they are in a batch.
+//! - [`models`]: which models of a server are in memory.
 
 #![forbid(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub mod by_memory;
 pub mod cache;
 pub mod contention;
 pub mod graphs;
+pub mod models;
 pub mod named;
 pub mod overflow;
 pub mod overlap;

@@ -50,7 +50,7 @@ impl Driver {
         let request = RequestId(self.requests);
         let boundaries = vec![1000, 9000, tokens.len() as u32 - 100];
         let tokens = tokens.to_vec();
-        let prompt = Prompt { client: ClientId(0), tokens, chunk_tokens: 512, boundaries };
+        let prompt = Prompt { client: ClientId(0).into(), tokens, chunk_tokens: 512, boundaries };
         planner.submit(request, prompt).unwrap();
         let mut computed = 0;
         for _ in 0..1000 {

@@ -132,7 +132,7 @@ impl World {
             let request = RequestId(id as u64);
             if asked.arrives_at_step == self.now {
                 let prompt = Prompt {
-                    client: ClientId(asked.client),
+                    client: ClientId(asked.client).into(),
                     tokens: asked.prompt.clone(),
                     chunk_tokens: 7,
                     boundaries: vec![20, 30, 100],
@@ -208,7 +208,12 @@ const ROOMY: BatchLimits = BatchLimits {
 };
 
 fn prompt(tokens: std::ops::Range<i32>) -> Prompt {
-    Prompt { client: ClientId(0), tokens: tokens.collect(), chunk_tokens: 512, boundaries: vec![] }
+    Prompt {
+        client: ClientId(0).into(),
+        tokens: tokens.collect(),
+        chunk_tokens: 512,
+        boundaries: vec![],
+    }
 }
 
 #[test]
@@ -217,7 +222,8 @@ fn a_shared_system_prompt_is_computed_once() {
     for request in 0..4 {
         let mut tokens: Vec<i32> = (0..300).collect();
         tokens.push(1000 + request);
-        let prompt = Prompt { client: ClientId(0), tokens, chunk_tokens: 512, boundaries: vec![] };
+        let prompt =
+            Prompt { client: ClientId(0).into(), tokens, chunk_tokens: 512, boundaries: vec![] };
         planner.submit(RequestId(request as u64), prompt).unwrap();
     }
     let computed = |step: &Step| step.parts.iter().map(|part| part.tokens).sum::<u32>();

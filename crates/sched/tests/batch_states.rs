@@ -16,7 +16,7 @@ const LIMITS: BatchLimits = BatchLimits {
 /// Runs one request to its end; prompt tokens computed.
 fn answer(planner: &mut Planner, id: u64, tokens: Vec<i32>, boundaries: Vec<u32>) -> u32 {
     let (request, length) = (RequestId(id), tokens.len() as u32);
-    let asked = Prompt { client: ClientId(0), tokens, chunk_tokens: 512, boundaries };
+    let asked = Prompt { client: ClientId(0).into(), tokens, chunk_tokens: 512, boundaries };
     planner.submit(request, asked).unwrap();
     let mut computed = 0;
     for token in 5000.. {

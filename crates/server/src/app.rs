@@ -1,8 +1,7 @@
-//! What every handler shares.
+//! What requests for one loaded model share.
 
 use crate::error::ApiError;
 use crate::expert_counts::ExpertCounts;
-use crate::gate::Gate;
 use crate::kept::Kept;
 use crate::metrics::Metrics;
 use crate::options::ServeOptions;
@@ -10,27 +9,23 @@ use motley_engine::batching::Health;
 use motley_engine::text::output::OutputFormat;
 use motley_engine::{Batching, SubmitError};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-/// The state of a server.
+/// A model that answers.
 pub(crate) struct App {
+    /// Its name in requests.
+    pub(crate) name: String,
     pub(crate) batching: Batching,
-    pub(crate) options: ServeOptions,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) metrics: Metrics,
-    pub(crate) expert_counts: Arc<ExpertCounts>,
+    pub(crate) options: Arc<ServeOptions>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Responses that others may continue.
     pub(crate) kept: Arc<Kept>,
+    pub(crate) expert_counts: Arc<ExpertCounts>,
     /// How the model writes thoughts and calls.
     pub(crate) format: OutputFormat,
     /// Whether the model's template has a place for tools.
     pub(crate) shows_tools: bool,
     /// Bytes of a prompt's text; a longer one has more tokens than fit.
     pub(crate) prompt_bytes_max: usize,
-    /// When the server started, in Unix seconds.
-    pub(crate) started_unix_s: u64,
-    /// Set when a shutdown has begun.
-    pub(crate) draining: AtomicBool,
 }
 
 impl App {

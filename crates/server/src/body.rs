@@ -1,9 +1,9 @@
 //! A request's JSON body, within the limits of size, time, depth and number of values. Bytes
 //! are let in by the gate before they are read.
 
-use crate::app::App;
 use crate::error::ApiError;
 use crate::gate::Ticket;
+use crate::models::Models;
 use crate::options::ServeLimits;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode, header};
@@ -26,14 +26,17 @@ pub(crate) struct ReadBody {
 }
 
 /// Lets a request in and reads its body. One that is refused is told why.
-pub(crate) async fn read_body(app: &App, request: Request<Body>) -> Result<ReadBody, ApiError> {
-    let limits = &app.options.limits;
+pub(crate) async fn read_body(
+    models: &Models,
+    request: Request<Body>,
+) -> Result<ReadBody, ApiError> {
+    let limits = &models.options.limits;
     let (parts, mut body) = request.into_parts();
     let read = async {
         check_type(&parts.headers)?;
         let length = content_length(&parts.headers);
         check_length(length, limits)?;
-        let ticket = app.gate.enter(length as u64, app.queued())?;
+        let ticket = models.gate.enter(length as u64, models.queued())?;
         let bytes = collect(&mut body, length, limits, &ticket).await?;
         Ok(ReadBody { bytes, ticket })
     };

@@ -53,11 +53,12 @@ pub(crate) fn refusals<B: ToSchema>() -> BTreeMap<String, RefOr<openapi::Respons
         ("400", "A field is wrong"),
         ("401", "The key is wrong"),
         ("403", "The host name is not allowed"),
-        ("404", "The model is unknown (`--strict-model`)"),
+        ("404", "The model is unknown"),
         ("408", "The body took too long"),
         ("413", "The body is too large"),
         ("415", "The body is not JSON"),
         ("429", "The queue is full"),
+        ("504", "`deadline_ms` passed before the first token"),
         ("503", "The server is shutting down, holds too much already, or has failed"),
     ];
     let body = Content::new(Some(Ref::from_schema_name(B::name())));
@@ -87,6 +88,13 @@ impl ApiError {
     /// The server's fault: 500.
     pub(crate) fn server(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
+    /// The request's time was over before there was anything to say: 504.
+    pub(crate) fn late() -> Self {
+        let message =
+            "the deadline passed before the first token; a longer one, or a shorter prompt, helps";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "deadline_exceeded", message)
     }
 
     /// Of HTTP.

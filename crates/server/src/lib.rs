@@ -1,4 +1,4 @@
-//! `motley-server`: an OpenAI-compatible server on one engine. A door: it checks requests,
+//! `motley-server`: an OpenAI-compatible server on one engine or several. A door: it checks requests,
 //! hands them to the batching thread and writes the responses. It holds no model code and
 //! no scheduling.
 //!
@@ -6,9 +6,10 @@
 //! * [`options`]: what a server is started with, and its limits.
 //! * [`serve`]: accepting, limiting, draining.
 //! * `peers`: who a peer is, and its connections.
-//! * `app`: what handlers share; `begin`: made of an engine.
-//! * `routes`: the routes and the checks before them; `auth`: the key; `host`: the name a request
-//!   was sent to; [`origin`]: whose pages may call.
+//! * [`models`]: what handlers share, and the models: loaded when asked for, unloaded when idle.
+//! * `app`: one loaded model; `begin`: made of an engine.
+//! * `routes`: the routes and the checks before them; `auth`: the key; [`keys`]: what who has one
+//!   may have; `host`: the name a request was sent to; [`origin`]: whose pages may call.
 //! * `gate`: who may be read and prepared; `body`: bounded JSON; `priority`: of who prepares.
 //! * [`error`]: the API's error bodies; `dialect`: the same in the words of other APIs.
 //! * [`wire`]: the API's types.
@@ -17,7 +18,7 @@
 //! * `response`: from the engine's events to responses and streams; `kept`: responses that others
 //!   may continue.
 //! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
-//! * `metrics`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
+//! * `metrics`, `scrape`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
 
 #![forbid(unsafe_code)]
@@ -39,7 +40,9 @@ mod expert_counts;
 mod gate;
 mod host;
 mod kept;
+pub mod keys;
 mod metrics;
+pub mod models;
 pub mod options;
 pub mod origin;
 mod page;
@@ -48,12 +51,15 @@ mod priority;
 mod request;
 mod response;
 mod routes;
+mod scrape;
 pub mod serve;
 #[cfg(fuzzing)]
 pub mod trial;
 pub mod wire;
 
 pub use api::openapi::openapi_json;
+pub use keys::{ApiKey, KeyTerms};
+pub use models::offered::{LoadError, LoadedModel, Loader, Memory, OfferedModel, OfferedModels};
 pub use options::{ServeLimits, ServeOptions, bodies_bytes};
 pub use origin::{CorsOrigin, NoOrigin};
 pub use serve::{ServeError, Server};

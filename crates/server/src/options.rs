@@ -1,8 +1,8 @@
 //! What a server is started with.
 
+use crate::keys::ApiKey;
 use crate::origin::CorsOrigin;
 use motley_engine::EnergyCounter;
-use motley_engine::batching::PrefixCache;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,15 @@ use std::time::Duration;
 pub struct ServeOptions {
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
-    /// Name of the model in requests.
-    pub model_name: String,
-    /// Refuse requests that name another model. Otherwise the one that is served answers to any
+    /// Refuse requests that name another model. Otherwise one that is served alone answers to any
     /// name: most programs have one built in.
     pub strict_model: bool,
-    /// Clients must send it as a bearer token.
-    pub api_key: Option<String>,
+    /// Clients must send one of them, as a bearer token; none is needed where there are none.
+    pub keys: Vec<ApiKey>,
     /// The one origin whose pages may call the API; none by default.
     pub cors_origin: Option<CorsOrigin>,
-    /// Where beginnings of prompts are kept beyond memory; nowhere by default.
-    pub prefix_cache: Option<PrefixCache>,
     /// Write prompts and responses to the log.
     pub log_text: bool,
-    /// Ceiling for memory, shown beside what is used.
-    pub memory_bytes: Option<u64>,
     /// Energy since the start.
     pub energy: Arc<EnergyCounter>,
     pub limits: ServeLimits,
@@ -45,6 +39,8 @@ pub fn bodies_bytes(body_bytes: usize) -> u64 {
 /// What a client may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServeLimits {
+    /// Requests that wait for a model or in its queue; more get 429.
+    pub waiting: usize,
     pub body_bytes: usize,
     /// Bytes of all large bodies together that are read or prepared; more get 503.
     pub bodies_bytes: u64,
@@ -70,6 +66,7 @@ pub struct ServeLimits {
 impl Default for ServeLimits {
     fn default() -> Self {
         Self {
+            waiting: 128,
             body_bytes: BODY_BYTES,
             bodies_bytes: bodies_bytes(BODY_BYTES),
             preparers: std::thread::available_parallelism().map_or(4, usize::from).max(4),

@@ -1,8 +1,9 @@
 //! The routes, and the checks before them.
 
-use crate::app::App;
 use crate::dialect::Dialect;
 use crate::error::ApiError;
+use crate::keys::Caller;
+use crate::models::Models;
 use crate::options::ServeOptions;
 use crate::origin::CorsOrigin;
 use crate::{api, auth, host, page};
@@ -19,7 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// All routes.
-pub(crate) fn router(app: Arc<App>) -> Router {
+pub(crate) fn router(models: Arc<Models>) -> Router {
     let guarded = Router::new()
         .route("/v1/models", get(api::models::list))
         .route("/v1/models/{model}", get(api::models::one))
@@ -41,16 +42,17 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/v1/embeddings", post(api::refused::embeddings))
         .route("/metrics", get(api::health::metrics))
         .route("/motley/dashboard", get(api::dashboard::dashboard))
+        .route("/motley/room", get(api::room::room))
         .route("/motley/settings", get(api::settings::settings))
         .route("/openapi.json", get(api::openapi::openapi))
         .fallback(api::refused::not_found)
         .method_not_allowed_fallback(api::refused::wrong_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard));
+        .layer(middleware::from_fn_with_state(Arc::clone(&models), guard));
     let open = page::router()
         .route("/health", get(api::health::health))
         .route("/ready", get(api::health::ready));
-    let routes = open.merge(guarded).with_state(Arc::clone(&app));
-    let routes = match cors(&app.options) {
+    let routes = open.merge(guarded).with_state(Arc::clone(&models));
+    let routes = match cors(&models.options) {
         Some(layer) => routes.layer(layer),
         None => routes,
     };
@@ -58,19 +60,33 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .layer(middleware::from_fn(well_formed))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(translate))
-        .layer(middleware::from_fn_with_state(app, count))
+        .layer(middleware::from_fn_with_state(models, count))
 }
 
-async fn guard(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
-    let key = app.options.api_key.as_deref();
-    let checked = auth::check_key(key, request.headers()).and_then(|()| match key {
-        Some(_) => Ok(()),
-        None => requested_host(&request)
-            .and_then(|name| host::check_host(app.options.address.ip(), name)),
-    });
-    match checked {
-        Ok(()) => next.run(request).await,
+async fn guard(
+    State(models): State<Arc<Models>>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response {
+    match checked(&models.options, &request) {
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
         Err(error) => error.into_response(),
+    }
+}
+
+/// Who has a key of their own is told apart by that.
+fn checked(options: &ServeOptions, request: &Request<Body>) -> Result<Option<Caller>, ApiError> {
+    match auth::check_key(&options.keys, request.headers())? {
+        Some(number) => Ok(Caller::of_key(number, &options.keys[number])),
+        None => {
+            host::check_host(options.address.ip(), requested_host(request)?)?;
+            Ok(None)
+        }
     }
 }
 
@@ -92,16 +108,16 @@ fn requested_host(request: &Request<Body>) -> Result<Option<&str>, ApiError> {
     host::requested_host(request.version(), request.uri(), request.headers())
 }
 
-async fn count(State(app): State<Arc<App>>, request: Request<Body>, next: Next) -> Response {
+async fn count(State(models): State<Arc<Models>>, request: Request<Body>, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = next.run(request).await;
-    app.metrics.answered_http(response.status());
+    models.metrics.answered_http(response.status());
     tracing::debug!(target: "motley", %method, path, status = response.status().as_u16());
     let headers = response.headers_mut();
     for (name, value) in SECURITY_HEADERS {
         headers.entry(name).or_insert(value);
     }
-    if app.draining.load(Relaxed) {
+    if models.draining.load(Relaxed) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

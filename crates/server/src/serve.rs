@@ -1,8 +1,9 @@
 //! Accepting connections, limiting what each may do, draining at the end. Handlers are in
 //! `api`.
 
-use crate::app::App;
-use crate::begin::begin;
+use crate::keys::Caller;
+use crate::models::offered::{LoadError, OfferedModels};
+use crate::models::{Models, keep};
 use crate::options::ServeOptions;
 use crate::peers::{PeerConnection, Peers, client_of};
 use crate::routes::router;
@@ -13,8 +14,6 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use motley_engine::batching::ClientId;
-use motley_engine::{BatchOptions, Engine, SessionError};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,8 +31,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
+    /// The model that was to be there from the start cannot be loaded.
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Load(#[from] LoadError),
     /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}: {source}; choose another with --host and --port")]
     Listen { address: SocketAddr, source: std::io::Error },
@@ -41,16 +41,16 @@ pub enum ServeError {
 
 /// A server that listens; [`Server::run`] answers.
 pub struct Server {
-    app: Arc<App>,
+    models: Arc<Models>,
     listener: TcpListener,
     address: SocketAddr,
 }
 
 impl Server {
-    /// Makes the context and listens.
+    /// Listens, and loads the models `at_once`; the others wait until somebody asks for them.
     pub async fn start(
-        engine: Arc<Engine>,
-        batch: &BatchOptions,
+        offered: OfferedModels,
+        at_once: &[usize],
         mut options: ServeOptions,
     ) -> Result<Self, ServeError> {
         let address = options.address;
@@ -58,7 +58,9 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         options.address = listener.local_addr().map_err(failed)?;
         let address = options.address;
-        Ok(Self { app: Arc::new(begin(engine, batch, options)?), listener, address })
+        let models = Arc::new(Models::new(offered, options));
+        at_once.iter().try_for_each(|model| models.load_now(*model))?;
+        Ok(Self { models, listener, address })
     }
 
     /// Where it listens.
@@ -69,9 +71,10 @@ impl Server {
     /// Answers until `stop` is done; then running answers get their time and no new
     /// ones are taken. `true` when all could be finished.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
-        let routes = router(Arc::clone(&self.app));
+        let routes = router(Arc::clone(&self.models));
+        let keeper = tokio::spawn(keep(Arc::clone(&self.models)));
         let graceful = GracefulShutdown::new();
-        let limits = &self.app.options.limits;
+        let limits = &self.models.options.limits;
         let permits = Arc::new(Semaphore::new(limits.connections));
         let peers = Peers::new(limits.peer_connections);
         tokio::pin!(stop);
@@ -88,7 +91,7 @@ impl Server {
             match accepted {
                 Ok(((stream, peer), permit)) => match peers.connect(peer.ip()) {
                     Some(held) => {
-                        let routes = routes_for(&routes, client_of(peer.ip()));
+                        let routes = routes_for(&routes, Caller::of_address(client_of(peer.ip())));
                         self.spawn(stream, (permit, held), routes, &graceful);
                     }
                     None => tracing::debug!(target: "motley", %peer, "has its share already"),
@@ -97,9 +100,11 @@ impl Server {
             }
         }
         drop(self.listener);
-        self.app.draining.store(true, Relaxed);
-        let drain_time = self.app.options.limits.drain_time;
-        tokio::time::timeout(drain_time, graceful.shutdown()).await.is_ok()
+        self.models.draining.store(true, Relaxed);
+        let drain_time = self.models.options.limits.drain_time;
+        let finished = tokio::time::timeout(drain_time, graceful.shutdown()).await.is_ok();
+        keeper.abort();
+        finished
     }
 
     fn spawn(
@@ -111,7 +116,7 @@ impl Server {
     ) {
         // Answers are small pieces, each wanted at once.
         let _ = stream.set_nodelay(true);
-        let limits = &self.app.options.limits;
+        let limits = &self.models.options.limits;
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limits.write_time));
         let connection = hyper::server::conn::http1::Builder::new()
@@ -132,9 +137,9 @@ impl Server {
 type ClientRoutes = BoxCloneService<Request<Incoming>, Response, Infallible>;
 
 /// The routes, told whose requests they get.
-fn routes_for(routes: &Router, client: ClientId) -> ClientRoutes {
+fn routes_for(routes: &Router, caller: Caller) -> ClientRoutes {
     let tell = move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(client);
+        request.extensions_mut().insert(caller);
         request
     };
     BoxCloneService::new(routes.clone().map_request(tell))

@@ -6,18 +6,19 @@ use crate::app::App;
 use crate::begin::begin;
 use crate::body::{check_length, parse};
 use crate::error::{ApiError, ErrorBody};
+use crate::models::Models;
+use crate::models::offered::{LoadedModel, OfferedModels};
 use crate::options::ServeOptions;
 use crate::request::{
-    PreparedRequest, prepare_chat, prepare_completion, prepare_infill, prepare_messages,
+    PreparedRequest, Wanted, prepare_chat, prepare_completion, prepare_infill, prepare_messages,
     prepare_ollama_chat, prepare_ollama_generate, prepare_response,
 };
 use crate::wire::{
     ChatRequest, CompletionRequest, InfillRequest, MessagesRequest, ResponsesRequest,
 };
+use motley_engine::SessionError;
 use motley_engine::batching::Ask;
-use motley_engine::{BatchOptions, Engine, SessionError};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
 
 /// What a server would listen with.
 pub struct Trial {
@@ -67,11 +68,12 @@ pub struct Refusal {
 impl Trial {
     /// Makes what handlers share, and no socket.
     pub fn start(
-        engine: Arc<Engine>,
-        batch: &BatchOptions,
+        offered: OfferedModels,
+        loaded: LoadedModel,
         options: ServeOptions,
     ) -> Result<Self, SessionError> {
-        Ok(Self { app: begin(engine, batch, options)? })
+        let models = Models::new(offered, options);
+        Ok(Self { app: begin(&models, "trial", loaded)? })
     }
 
     /// Most tokens of a prompt and its answer together.
@@ -111,6 +113,7 @@ impl Trial {
         prepare: fn(&App, R) -> Result<Option<PreparedRequest>, ApiError>,
     ) -> Result<Option<PreparedRequest>, ApiError> {
         check_length(body.len(), &self.app.options.limits)?;
+        Wanted::of(body, self.app.prompt_values())?;
         prepare(&self.app, parse(body, self.app.prompt_values())?)
     }
 }

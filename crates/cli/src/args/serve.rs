@@ -7,12 +7,16 @@ use clap::Args;
 use motley_server::CorsOrigin;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `motley serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// GGUF file (any part of a split one), or a name as `motley pull` takes
-    pub(crate) model: PathBuf,
+    /// GGUF files (any part of a split one), names as `motley pull` takes, or folders of GGUF
+    /// files. Of several models each is loaded when a request names it, and unloaded when another
+    /// needs the memory
+    #[arg(required = true, value_name = "MODEL")]
+    pub(crate) models: Vec<PathBuf>,
     /// Address to listen on; 0.0.0.0 lets other machines in
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
@@ -25,6 +29,10 @@ pub(crate) struct Serve {
     /// Refuse requests for a model of another name (default: the model answers to any)
     #[arg(long)]
     pub(crate) strict_model: bool,
+    /// Unload a model that nobody has used for so long, such as 10m; the next request loads it
+    /// again (default: only when another model needs its memory)
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) idle: Option<Duration>,
     /// Answers computed at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) streams: u16,
@@ -87,9 +95,13 @@ pub(crate) struct SafetyArgs {
     /// File whose first line is the key
     #[arg(long, value_name = "FILE", conflicts_with = "api_key")]
     pub(crate) api_key_file: Option<PathBuf>,
+    /// File of keys for several teams or programs, each with its part of the time, most answers at
+    /// once, priority and deadline (TOML; the guide to serving shows one)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["api_key", "api_key_file"])]
+    pub(crate) api_keys: Option<PathBuf>,
     /// Do not begin a prompt with what another request has computed: slower, and `cached_tokens`
-    /// and the time to a first token no longer tell clients about each other's prompts. All
-    /// clients share one key, so this holds between any two requests
+    /// and the time to a first token no longer tell clients about each other's prompts. This
+    /// holds between any two requests, whatever their keys
     #[arg(long)]
     pub(crate) no_share_prefix: bool,
     /// Origin whose pages may call the API, such as `https://app.example` (`*`: all; default: none)

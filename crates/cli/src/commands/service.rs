@@ -74,15 +74,12 @@ fn checked(args: &[String]) -> Result<Vec<String>> {
     let motley = Motley::try_parse_from(typed)
         .map_err(|error| anyhow::anyhow!("`motley serve` would refuse this: {}", error.render()))?;
     let Typed::Serve(serve) = motley.command else { bail!("give what `motley serve` takes") };
-    let model = serve.model.to_string_lossy().into_owned();
-    let full = serve.model.canonicalize().map(|path| path.to_string_lossy().into_owned());
-    Ok(args
-        .iter()
-        .map(|arg| match &full {
-            Ok(full) if *arg == model => full.clone(),
-            _ => arg.clone(),
-        })
-        .collect())
+    let full = |arg: &String| {
+        let model = serve.models.iter().find(|model| model.as_os_str() == arg.as_str());
+        let full = model.and_then(|model| model.canonicalize().ok());
+        full.map_or_else(|| arg.clone(), |full| full.to_string_lossy().into_owned())
+    };
+    Ok(args.iter().map(full).collect())
 }
 
 fn unit(program: &Path, args: &[String]) -> String {

@@ -70,6 +70,11 @@ impl NpuArgs {
         Ok(path.canonicalize().ok().and_then(|path| path.parent().map(PathBuf::from)))
     }
 
+    /// Whether the device computes.
+    pub(crate) fn is_used(&self) -> bool {
+        self.npu.is_some()
+    }
+
     /// What is written: compiled graphs, where they are kept.
     pub(crate) fn written(&self) -> Option<PathBuf> {
         self.npu_cache.clone().filter(|_| self.npu.is_some())

@@ -30,6 +30,11 @@ impl NpuArgs {
         Ok(None)
     }
 
+    /// There is none.
+    pub(crate) fn is_used(&self) -> bool {
+        false
+    }
+
     /// Nothing is written.
     pub(crate) fn written(&self) -> Option<PathBuf> {
         None

@@ -17,10 +17,10 @@ mod pairs;
 pub(crate) use beside::{announce, decide};
 #[cfg(not(feature = "npu"))]
 pub(crate) use disabled::{
-    LadderArgs, NpuArgs, PairsArgs, announce, attach, bench, decide, ladder,
+    LadderArgs, NpuArgs, PairsArgs, Share, announce, attach, bench, decide, ladder,
 };
 #[cfg(feature = "npu")]
-pub(crate) use enabled::{NpuArgs, attach};
+pub(crate) use enabled::{NpuArgs, Share, attach};
 #[cfg(feature = "npu")]
 pub(crate) use ladder::{LadderArgs, ladder};
 #[cfg(feature = "npu")]

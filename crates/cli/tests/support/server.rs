@@ -34,12 +34,31 @@ impl Server {
         Self::launch(command.env("MOTLEY_CONFIG", config), model, args)
     }
 
+    /// Serves all models at `paths`, under their own names.
+    pub(crate) fn start_several(paths: &[&Path], args: &[&str]) -> Self {
+        Self::start_several_logging(paths, args, Stdio::inherit())
+    }
+
+    /// As [`Server::start_several`], with its log going to `log`.
+    pub(crate) fn start_several_logging(
+        paths: &[&Path],
+        args: &[&str],
+        log: impl Into<Stdio>,
+    ) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+        Self::launch_all(command.stderr(log), paths, args)
+    }
+
     fn launch(command: &mut Command, model: &Path, args: &[&str]) -> Self {
+        Self::launch_all(command, &[model], &[&["--alias", "m"], args].concat())
+    }
+
+    fn launch_all(command: &mut Command, models: &[&Path], args: &[&str]) -> Self {
         let mut child = command
             .env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"))
             .arg("serve")
-            .arg(model)
-            .args(["--json", "--port", "0", "--threads", "1", "--alias", "m"])
+            .args(models)
+            .args(["--json", "--port", "0", "--threads", "1"])
             .args(args)
             .stdout(Stdio::piped())
             .spawn()

@@ -3,6 +3,7 @@
 use super::compute::{Compute, ComputeError, ComputeFigures};
 use super::segments::{IN_MEMORY, PrefixCache, SegmentFiles, root_of};
 use super::shared::BatchOptions;
+use super::turns::CORES;
 use crate::blocks::figures::SharedFigures;
 use crate::blocks::resident::ExpertPlaces;
 use crate::blocks::routing::RoutingWatcher;
@@ -148,8 +149,10 @@ impl Compute for LlamaCompute {
         self.batch.clear();
         rows.iter().for_each(|&row| self.batch.push(row));
         self.step.set(phase);
+        let turn = CORES.take();
         let (begun, stalled_s) = (now(), self.stalled_s());
         let decoded = self.context.decode(&self.batch, PoolChoice::of(phase == Phase::Decode));
+        drop(turn);
         if decoded.is_ok() && phase == Phase::Decode {
             let stalled_s = (self.stalled_s() - stalled_s).max(0.0);
             let took = begun.elapsed().saturating_sub(Duration::from_secs_f64(stalled_s));

@@ -7,6 +7,7 @@
 //! * `shared`: what thread and handles share; `health`: whether answers come.
 //! * `stream`: one request on its way: sampler, text, stop strings, log-probabilities.
 //! * `stop`: stop strings in text that arrives in pieces.
+//! * `turns`: models in one process compute one step at a time.
 //!
 //! Sums inside ggml's kernels depend on how many rows are computed together and on
 //! where keys lie in the cache, so a stream's last bits depend on its neighbours. With
@@ -23,6 +24,7 @@ mod shared;
 mod stop;
 mod stream;
 mod supervise;
+mod turns;
 mod worker;
 
 pub use compute::{Compute, ComputeError, ComputeFigures};
@@ -30,7 +32,8 @@ pub use door::{Door, SubmitError, open};
 pub use health::{FAILING_FOR, Health};
 pub use motley_ggml::BatchToken;
 pub use motley_sched::batch::{
-    ClientId, Refused, Segment, SegmentKey, SegmentLengths, SegmentLimits, StateId,
+    Client, ClientId, Priority, Refused, Segment, SegmentKey, SegmentLengths, SegmentLimits,
+    StateId,
 };
 pub use segments::PrefixCache;
 pub use shared::{BatchFigures, BatchOptions};
@@ -42,16 +45,21 @@ use crate::blocks::routing::RoutingWatcher;
 use crate::clock::WallClock;
 use crate::{Engine, SessionError};
 use llama::LlamaCompute;
+use motley_ggml::give_back_freed;
 use std::ops::Deref;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// The running batch of a model: hands requests to its thread. Cheap to clone; the thread ends
 /// when the last clone is gone and every answer is done.
 #[derive(Clone)]
 pub struct Batching {
-    door: Door,
+    /// Dropped before the door: what the thread frees last is then all there is.
     engine: Arc<Engine>,
+    door: Door,
     places: Option<ExpertPlaces>,
+    /// Nothing is ever sent; closed when the thread has ended.
+    thread: watch::Receiver<()>,
 }
 
 impl Batching {
@@ -68,13 +76,25 @@ impl Batching {
         let compute = LlamaCompute::new(&engine, options, sharing, prefixes, watcher)?;
         let places = compute.places();
         let (door, supervised) = open(compute, options, sharing, Arc::new(WallClock::start()));
-        std::thread::spawn(move || supervised.run());
-        Ok(Self { door, engine, places })
+        let (alive, thread) = watch::channel(());
+        std::thread::spawn(move || {
+            supervised.run();
+            give_back_freed();
+            drop(alive);
+        });
+        Ok(Self { engine, door, places, thread })
     }
 
     /// The model.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Done when the thread has ended and given back all it held: some time after the last clone of
+    /// this is gone.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut thread = self.thread.clone();
+        async move { while thread.changed().await.is_ok() {} }
     }
 
     /// Where experts are; `None` when all are in memory alone.

@@ -120,6 +120,8 @@ pub struct BatchFigures {
     pub answered: u64,
     /// Requests whose client went away.
     pub cancelled: u64,
+    /// Requests whose time was over before they were answered.
+    pub late: u64,
     /// Requests that ended with an error.
     pub failed: u64,
     /// Cuts of the cache that the context refused.

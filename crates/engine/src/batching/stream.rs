@@ -6,8 +6,9 @@ use super::stop::StopText;
 use crate::text::sampling::{self, BadLogits};
 use crate::{Constraint, ConstraintError, Sampling, TextStream};
 use motley_ggml::{Sampler, TokenBias};
-use motley_sched::batch::ClientId;
+use motley_sched::batch::Client;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Most alternatives shown beside a token.
@@ -15,8 +16,10 @@ pub(super) const TOP_CANDIDATES_MAX: usize = 20;
 
 /// What to answer, and how.
 pub struct Ask {
-    /// Who asks: clients have equal shares of the time.
-    pub client: ClientId,
+    /// Who asks, and what it is given beside others.
+    pub client: Client,
+    /// Time for all of it, from now on: nobody wants the answer after that.
+    pub deadline: Option<Duration>,
     /// Tokens of the prompt; all choices of a request share them.
     pub prompt: Arc<[i32]>,
     /// How tokens are chosen.
@@ -46,6 +49,8 @@ pub enum Event {
     Done(Done),
     /// It failed; the reason.
     Failed(String),
+    /// Its time was over before it had said anything.
+    Late,
 }
 
 /// A part of an answer.
@@ -83,7 +88,7 @@ pub enum Reason {
     Stop,
     /// This one of the request's stop strings came.
     StopString(usize),
-    /// As long as it may get.
+    /// As long as it may get, or its time is over.
     Length,
 }
 
@@ -109,6 +114,8 @@ pub(super) struct Stream {
     max_tokens: usize,
     done: Done,
     pub(super) events: mpsc::Sender<Event>,
+    /// When its time is over, by the clock of the worker.
+    pub(super) ends_at: Option<Duration>,
     /// Whether its first tokens have been computed.
     pub(super) begun: bool,
 }
@@ -128,7 +135,13 @@ pub(super) enum Next {
 }
 
 impl Stream {
-    pub(super) fn new(ask: Ask, vocab_size: usize, events: mpsc::Sender<Event>) -> Self {
+    /// A request that comes `now`.
+    pub(super) fn new(
+        ask: Ask,
+        vocab_size: usize,
+        events: mpsc::Sender<Event>,
+        now: Duration,
+    ) -> Self {
         let mut sampler = ask.sampling.sampler(vocab_size, &ask.biases);
         ask.prompt.iter().for_each(|&token| sampler.accept(token));
         Self {
@@ -147,6 +160,7 @@ impl Stream {
                 answer_tokens: 0,
             },
             events,
+            ends_at: ask.deadline.map(|time| now.saturating_add(time)),
             begun: false,
         }
     }
@@ -199,6 +213,14 @@ impl Stream {
             self.send(Event::Piece(Piece { text, token: None }));
         }
         self.send(Event::Done(Done { reason, ..self.done }));
+    }
+
+    /// The time is over: what was said stays, and nothing is no answer.
+    pub(super) fn end_late(self) {
+        match self.done.answer_tokens {
+            0 => self.send(Event::Late),
+            _ => self.end(Reason::Length),
+        }
     }
 
     pub(super) fn send(&self, event: Event) {

@@ -59,6 +59,7 @@ impl<C: Compute> Worker<C> {
     /// One step for those that are here.
     pub(super) fn turn(&mut self) {
         self.drop_gone();
+        self.drop_late();
         self.step();
         self.publish();
     }
@@ -93,7 +94,8 @@ impl<C: Compute> Worker<C> {
         let boundaries = self.planner.boundaries(&ask.prompt, |token| self.compute.is_end(token));
         let tokens = ask.prompt.to_vec();
         let prompt = Prompt { client: ask.client, tokens, chunk_tokens, boundaries };
-        let stream = Stream::new(ask, self.compute.vocab_size(), events);
+        let now = self.shared.clock.now();
+        let stream = Stream::new(ask, self.compute.vocab_size(), events, now);
         match self.planner.submit(id, prompt) {
             Ok(()) => drop(self.streams.insert(id, stream)),
             Err(refused) => {
@@ -109,6 +111,19 @@ impl<C: Compute> Worker<C> {
         for id in gone.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.figures.cancelled += 1;
             self.remove(id, false);
+        }
+    }
+
+    /// Ends the requests whose time is over.
+    fn drop_late(&mut self) {
+        let now = self.shared.clock.now();
+        let is_late = |stream: &Stream| stream.ends_at.is_some_and(|end| end <= now);
+        let late = self.streams.iter().filter(|(_, stream)| is_late(stream));
+        for id in late.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.figures.late += 1;
+            if let Some(stream) = self.remove(id, self.options.share_prefixes) {
+                stream.end_late();
+            }
         }
     }
 

@@ -16,6 +16,7 @@ pub fn machine_memory() -> Option<MachineMemory> {
         total_bytes: state.total_bytes,
         available_bytes: state.available_bytes,
         cgroup_bytes: limited,
+        others_bytes: 0,
     })
 }
 

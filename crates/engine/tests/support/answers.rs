@@ -18,7 +18,8 @@ pub(crate) fn engine(runtime: Runtime, model: &Path) -> Arc<Engine> {
 /// What is said to `prompt`, and how many of its tokens were not computed.
 pub(crate) fn answer(batching: &Batching, prompt: &[i32], max_tokens: usize) -> (Vec<i32>, usize) {
     let ask = Ask {
-        client: ClientId::default(),
+        client: ClientId::default().into(),
+        deadline: None,
         prompt: prompt.into(),
         sampling: Sampling::default(),
         constraint: None,
@@ -36,6 +37,7 @@ pub(crate) fn answer(batching: &Batching, prompt: &[i32], max_tokens: usize) -> 
             Event::Piece(piece) => tokens.extend(piece.token.map(|token| token.said.token)),
             Event::Done(done) => return (tokens, done.reused_tokens),
             Event::Failed(reason) => panic!("{reason}"),
+            Event::Late => panic!("late"),
         }
     }
 }

@@ -10,7 +10,7 @@
 //!   `extent`: what of a text those bounds count.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
-//! * `sampler`: how tokens are chosen.
+//! * `sampler`: how tokens are chosen. `heap`: freed memory, back to the system.
 
 mod affinity;
 mod backends;
@@ -18,6 +18,7 @@ mod batch;
 mod context;
 mod extent;
 mod facts;
+mod heap;
 mod log;
 mod model;
 mod pages;
@@ -33,6 +34,7 @@ mod weights;
 pub use backends::NoBackends;
 pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
+pub use heap::give_back_freed;
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
 pub use runtime::StartError;
 pub use sampler::{Sampler, SamplerStage, TokenBias};

@@ -61,5 +61,5 @@ pub fn described_gpus(machine: &Machine) -> Vec<GpuFact> {
 /// The RAM of a description, all of it free.
 pub fn described_memory(machine: &Machine) -> Option<MachineMemory> {
     let bytes = machine.first(DeviceKind::Cpu).map(Device::total_memory_bytes)?;
-    Some(MachineMemory { total_bytes: bytes, available_bytes: bytes, cgroup_bytes: None })
+    Some(MachineMemory { total_bytes: bytes, available_bytes: bytes, ..MachineMemory::default() })
 }

@@ -69,6 +69,7 @@ pub(crate) fn spec(numbers: Numbers) -> ModelSpec {
         shared: None,
         leading_dense_layers: 0,
         router: None,
+        chat_template: None,
         sampling: motley_model::SamplingHints::default(),
         tensors,
         layers,

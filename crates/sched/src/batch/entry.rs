@@ -3,7 +3,7 @@
 use super::on_disk::OnDisk;
 use super::planner::{PREFIX_TOKENS_MIN, Planner};
 use super::sequence::{Role, Sequence};
-use super::{Change, ClientId, Sharing};
+use super::{Change, Client, ClientId, Sharing};
 
 /// With fewer sequences none is left to clients that may come: it would be too many of them.
 const SEQUENCES_TO_LEAVE_ONE: usize = 4;
@@ -16,7 +16,7 @@ impl Planner {
             let alone = self.active().next().is_none();
             let room = self.limits.cells.saturating_sub(self.cells_promised());
             let room = if alone { u32::MAX } else { room };
-            let order = |client| self.may_take(client).then(|| self.held_by(client));
+            let order = |client: Client| self.may_take(client).then(|| self.held_by(client.id));
             let Some(next) = self.waiting.next(room, order) else { return };
             let place = match self.limits.sharing {
                 Sharing::Parts => self.own_place(next),
@@ -113,16 +113,18 @@ impl Planner {
         })
     }
 
-    /// Whether a client may have one more: the last is left to clients that have none, where there
+    /// Whether a client may have one more, within what it is given: the last is left to clients that have none, where there
     /// are others. So nobody waits for the end of another's long answer to begin.
-    fn may_take(&self, client: ClientId) -> bool {
+    fn may_take(&self, client: Client) -> bool {
+        let held = self.held_by(client.id);
         let free = self.sequences.len() - self.active().count();
         let all_may = self.sequences.len() < SEQUENCES_TO_LEAVE_ONE || free != 1;
-        all_may || self.held_by(client) == 0 || !self.shares.has_others(client)
+        held < usize::from(client.streams)
+            && (all_may || held == 0 || !self.shares.has_others(client.id))
     }
 
     /// Sequences a client has.
     fn held_by(&self, client: ClientId) -> usize {
-        self.active().filter(|(_, sequence)| sequence.client == client).count()
+        self.active().filter(|(_, sequence)| sequence.client.id == client).count()
     }
 }

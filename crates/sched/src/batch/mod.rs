@@ -16,8 +16,11 @@
 //! * Those that decode have half of the time to themselves (`turns`), and a short prompt goes
 //!   before long ones, in the queue (`waiting`) as in a step. With [`BatchLimits::step_time`] a
 //!   long one goes on by chunks that take no longer (`pace`).
-//! * Clients have equal shares of the time (`shares`): one that is ahead by more than half a
-//!   step sits out. So every active sequence is in every step only where clients are about level.
+//! * Clients have shares of the time by their weights (`client`, `shares`): one that is ahead by
+//!   more than half a step sits out. So every active sequence is in every step only where clients
+//!   are about level.
+//! * Requests of a higher priority are before others in the queue and in a step, but pass the
+//!   first that waits so many times only.
 //! * A sequence may send strictly younger ones back when cells run out; the oldest
 //!   therefore always ends, and then the next is the oldest.
 //! * A prompt begins with the longest prefix any other sequence has computed. While an
@@ -31,6 +34,7 @@
 //!   neighbouring sequences of equal length together and every other run by itself.
 
 mod cells;
+mod client;
 mod disk;
 mod entry;
 mod on_disk;
@@ -46,6 +50,7 @@ mod states;
 mod turns;
 mod waiting;
 
+pub use client::{Client, ClientId, Priority};
 pub use planner::{Figures, Planner};
 pub use segments::{Segment, SegmentKey, SegmentLengths, SegmentLimits};
 
@@ -54,10 +59,6 @@ use std::time::Duration;
 /// Names a request; the caller's choice, unique among those not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
-
-/// Names who asks; requests of one client share its time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClientId(pub u128);
 
 /// The bounds within which steps are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +108,7 @@ pub enum Sharing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// Who asks.
-    pub client: ClientId,
+    pub client: Client,
     /// Its tokens; at least one.
     pub tokens: Vec<i32>,
     /// Length of its chunks with [`Sharing::Nothing`].

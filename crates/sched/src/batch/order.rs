@@ -8,15 +8,19 @@ use super::sequence::Sequence;
 const LONG_PROMPT_SHARE: u32 = 4;
 
 impl Planner {
-    /// Prompts of `oldest_first`, in that order; but in a cache for all the shortest goes before
-    /// them when half of `left` is enough for it: a question is not held up by a book, and the
-    /// book goes on.
+    /// Prompts of `oldest_first`, those of higher priority first, else in that order; but in a cache
+    /// for all the shortest of the first priority goes before them when half of `left` is enough for
+    /// it: a question is not held up by a book, and the book goes on.
     pub(super) fn prompts_in_order(&self, oldest_first: &[usize], left: u32) -> Vec<usize> {
         let pending = |&at: &usize| self.sequences[at].as_ref().map_or(0, Sequence::pending);
         let is_prompt = |&at: &usize| self.sequences[at].as_ref().is_some_and(Sequence::is_prompt);
         let mut order: Vec<usize> = oldest_first.iter().copied().filter(is_prompt).collect();
+        let priority = |at: &usize| self.sequences[*at].as_ref().map(|s| s.client.priority);
+        order.sort_by_key(priority);
+        let first = order.first().and_then(priority);
         let in_one = !matches!(self.limits.sharing, Sharing::Parts | Sharing::Nothing);
-        let shortest = order.iter().copied().enumerate().min_by_key(|(_, at)| pending(at));
+        let of_first = order.iter().copied().enumerate().filter(|(_, at)| priority(at) == first);
+        let shortest = of_first.min_by_key(|(_, at)| pending(at));
         if let Some((place, at)) = shortest
             && in_one
             && pending(&at) <= left / 2

@@ -41,7 +41,7 @@ impl Planner {
 
     /// Remembers what a step computes until it is known how long that took.
     pub(super) fn note_planned(&mut self, parts: &[StepPart]) {
-        let client = |at: u16| self.sequences[usize::from(at)].as_ref().map(|s| s.client);
+        let client = |at: u16| self.sequences[usize::from(at)].as_ref().map(|s| s.client.id);
         let asked = |&part: &StepPart| Some((client(part.sequence)?, part));
         self.planned = parts.iter().filter_map(asked).collect();
     }
@@ -74,7 +74,7 @@ impl Planner {
 
 #[cfg(test)]
 mod tests {
-    use crate::batch::{BatchLimits, ClientId, Planner, Prompt, RequestId, Sharing};
+    use crate::batch::{BatchLimits, Client, ClientId, Planner, Prompt, RequestId, Sharing};
     use std::time::Duration;
 
     const LIMITS: BatchLimits = BatchLimits {
@@ -89,7 +89,7 @@ mod tests {
     };
 
     const PROMPT: Prompt = Prompt {
-        client: ClientId(0),
+        client: Client::like_others(ClientId(0)),
         tokens: Vec::new(),
         chunk_tokens: 512,
         boundaries: Vec::new(),

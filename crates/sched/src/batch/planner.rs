@@ -202,7 +202,7 @@ impl Planner {
     /// What is computed of all clients, or of those that do not sit out.
     fn plan_parts(&mut self, of_all: bool) -> Vec<StepPart> {
         let order = self.oldest_first();
-        let client = |at: usize| self.sequences[at].as_ref().map(|sequence| sequence.client);
+        let client = |at: usize| self.sequences[at].as_ref().map(|sequence| sequence.client.id);
         let takes_part = |&at: &usize| client(at).is_some_and(|c| self.shares.takes_part(c));
         let order: Vec<usize> = order.into_iter().filter(|at| of_all || takes_part(at)).collect();
         let mut parts = Vec::new();

@@ -52,7 +52,7 @@ mod tests {
         });
         for id in 0..2 {
             let prompt = Prompt {
-                client: ClientId(0),
+                client: ClientId(0).into(),
                 tokens: vec![7; 20],
                 chunk_tokens: 64,
                 boundaries: vec![],

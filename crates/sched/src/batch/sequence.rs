@@ -2,7 +2,7 @@
 
 use super::on_disk::OnDisk;
 use super::saved::Saved;
-use super::{ClientId, RequestId};
+use super::{Client, ClientId, RequestId};
 use std::time::Duration;
 
 /// What a sequence is there for.
@@ -19,7 +19,7 @@ pub(super) enum Role {
 pub(super) struct Sequence {
     pub(super) role: Role,
     /// Who asked.
-    pub(super) client: ClientId,
+    pub(super) client: Client,
     /// Computed ones first.
     pub(super) tokens: Vec<i32>,
     /// Cells of the computed ones.
@@ -85,7 +85,7 @@ impl Sequence {
 
     /// Who waits for its answer.
     pub(super) fn asking(&self) -> Option<ClientId> {
-        self.age().map(|_| self.client)
+        self.age().map(|_| self.client.id)
     }
 
     pub(super) fn age(&self) -> Option<u64> {

@@ -1,9 +1,9 @@
-//! Time is shared evenly between clients, not between streams: one with many streams or a long
+//! Time is shared between clients by their weights, not between streams: one with many streams or a long
 //! prompt runs ahead, and sits out steps until those behind it have caught up. Time is given, not
 //! read. Counting what each client was served: Fairness in Serving Large Language Models (Sheng et
 //! al. 2024), there in tokens.
 
-use super::{ClientId, StepPart};
+use super::{Client, ClientId, StepPart};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub(super) struct Shares {
     served: BTreeMap<ClientId, Duration>,
     /// Who had a sequence in the last step.
     here: BTreeSet<ClientId>,
+    /// Of those served, where that is not an equal one.
+    weights: BTreeMap<ClientId, u32>,
     /// When each got its last sequence, by the planner's clock, if that was not long ago.
     admitted: BTreeMap<ClientId, u64>,
     /// What a step takes with all of them. Nobody sits out who is ahead by less than half of it:
@@ -49,12 +51,15 @@ impl Shares {
         if self.served.len() > here.len() + GONE_MOST {
             self.served.retain(|client, _| here.contains(client));
         }
+        self.weights.retain(|client, _| self.served.contains_key(client));
         self.here = here;
     }
 
     /// Notes that a client got a sequence at `now`.
-    pub(super) fn admitted(&mut self, client: ClientId, now: u64) {
-        self.admitted.insert(client, now);
+    pub(super) fn admitted(&mut self, client: Client, now: u64) {
+        self.served.entry(client.id).or_default();
+        self.weights.insert(client.id, client.weight);
+        self.admitted.insert(client.id, now);
         self.admitted.retain(|_, at| now.saturating_sub(*at) < EXPECTED_FOR);
     }
 
@@ -75,7 +80,14 @@ impl Shares {
         self.step = time.max(self.step * 7 / 8);
         let tokens: u32 = parts.iter().map(|(_, part)| part.tokens).sum();
         for (client, part) in parts {
-            *self.served.entry(*client).or_default() += time * part.tokens / tokens.max(1);
+            let part = time.as_nanos() * u128::from(part.tokens) / u128::from(tokens.max(1));
+            let counted = match self.weights.get(client) {
+                Some(weight) => Client::counted(*weight, part),
+                None => part,
+            };
+            let counted = Duration::from_nanos(u64::try_from(counted).unwrap_or(u64::MAX));
+            let served = self.served.entry(*client).or_default();
+            *served = served.saturating_add(counted);
         }
     }
 }
@@ -110,6 +122,26 @@ mod tests {
         });
         // It has had 8 ms more, and half of a step would not count.
         assert_eq!(alone.count(), 6);
+    }
+
+    #[test]
+    fn time_is_divided_by_weight() {
+        let mut shares = Shares::default();
+        for (id, weight) in [(1, 300), (2, 100)] {
+            shares.admitted(Client { weight, ..ClientId(id).into() }, 0);
+        }
+        enter(&mut shares, &[1, 2]);
+        let mut had = [0, 0];
+        for _ in 0..4000 {
+            let mut parts = vec![part(1, 1), part(2, 1)];
+            parts.retain(|(client, _)| shares.takes_part(*client));
+            for (client, _) in &parts {
+                had[usize::from(client.0 == 2)] += 1000 / parts.len();
+            }
+            shares.took(&parts, MS);
+        }
+        let ratio = had[0] as f64 / had[1] as f64;
+        assert!((2.8..3.2).contains(&ratio), "{had:?}");
     }
 
     #[test]

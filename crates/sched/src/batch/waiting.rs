@@ -1,6 +1,6 @@
 //! Requests without a sequence, and who of them is next.
 
-use super::{ClientId, RequestId};
+use super::{Client, RequestId};
 use std::collections::VecDeque;
 
 /// How often the first may be passed by those behind it.
@@ -10,7 +10,7 @@ const PASSED_MOST: u32 = 16;
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
     pub(super) request: RequestId,
-    pub(super) client: ClientId,
+    pub(super) client: Client,
     /// The prompt's, and those answered before it was sent back.
     pub(super) tokens: Vec<i32>,
     pub(super) prompt_tokens: u32,
@@ -20,8 +20,8 @@ pub(super) struct Waiting {
     pub(super) age: Option<u64>,
 }
 
-/// First come, first served, but for clients with fewer sequences, and for small ones that fit
-/// where the first does not.
+/// First come, first served, but for higher priorities, for clients with fewer sequences, and for
+/// small ones that fit where the first does not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
@@ -55,20 +55,18 @@ impl Queue {
         at.is_some_and(|at| self.remove(at).is_some())
     }
 
-    /// Place of who is next where `room` cells are left: of those that fit the first whose client
-    /// has fewest sequences, as `held` says; `None` for one that may not have another. A prompt
+    /// Place of who is next where `room` cells are left: of those that fit and of the highest
+    /// priority the first whose client has fewest sequences, as `held` says; `None` for one that may not have another. A prompt
     /// needs a cell more than it has tokens, for its answer.
-    pub(super) fn next(
-        &self,
-        room: u32,
-        held: impl Fn(ClientId) -> Option<usize>,
-    ) -> Option<usize> {
+    pub(super) fn next(&self, room: u32, held: impl Fn(Client) -> Option<usize>) -> Option<usize> {
         let fits = |waiting: &Waiting| (waiting.tokens.len() as u64) < u64::from(room);
         let behind = if self.passed < PASSED_MOST { self.waiting.len() } else { 1 };
         let all = self.waiting.iter().enumerate();
         let may = all.filter_map(|(at, waiting)| Some((at, held(waiting.client)?, waiting)));
         let fitting = may.take(behind).filter(|(_, _, waiting)| fits(waiting));
-        fitting.min_by_key(|(_, held, _)| *held).map(|(at, _, _)| at)
+        let order =
+            |(_, held, waiting): &(usize, usize, &Waiting)| (waiting.client.priority, *held);
+        fitting.min_by_key(order).map(|(at, _, _)| at)
     }
 
     pub(super) fn tokens(&self, at: usize) -> Option<&[i32]> {

@@ -1,8 +1,8 @@
 //! `/v1/chat/completions`.
 
 use super::generate::generate;
-use crate::app::App;
 use crate::error::{ApiError, Refusals};
+use crate::models::Models;
 use crate::request::prepare_chat;
 use crate::response::ChatFormatter;
 use crate::wire::{ChatRequest, ChatResponse, NamedEvent};
@@ -23,12 +23,12 @@ use std::sync::Arc;
     ),
 )]
 pub(crate) async fn chat(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, |app, request: ChatRequest| {
+    generate(models, request, |app, request: ChatRequest| {
         let prepared = prepare_chat(app, &request)?;
-        let formatter = ChatFormatter::new(&app.options.model_name, &prepared);
+        let formatter = ChatFormatter::new(&app.name, &prepared);
         Ok((prepared, formatter))
     })
     .await

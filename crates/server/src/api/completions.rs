@@ -1,8 +1,8 @@
 //! `/v1/completions`.
 
 use super::generate::generate;
-use crate::app::App;
 use crate::error::{ApiError, Refusals};
+use crate::models::Models;
 use crate::request::prepare_completion;
 use crate::response::CompletionFormatter;
 use crate::wire::{CompletionRequest, CompletionResponse, NamedEvent};
@@ -23,12 +23,12 @@ use std::sync::Arc;
     ),
 )]
 pub(crate) async fn complete(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, |app, request: CompletionRequest| {
+    generate(models, request, |app, request: CompletionRequest| {
         let mut prepared = prepare_completion(app, &request)?;
-        let formatter = CompletionFormatter::new(&app.options.model_name, &mut prepared);
+        let formatter = CompletionFormatter::new(&app.name, &mut prepared);
         Ok((prepared, formatter))
     })
     .await

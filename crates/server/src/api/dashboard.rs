@@ -1,15 +1,23 @@
 //! `/motley/dashboard`: what the page shows of the running engine.
 
-use crate::app::App;
+use crate::error::ApiError;
+use crate::models::Models;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use motley_engine::blocks::resident::{ExpertPlace, ExpertPlaces};
 use motley_engine::process_memory;
 use motley_model::Sizes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+
+/// Whose figures are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(crate) struct OfModel {
+    /// Its name (default: the first that is loaded).
+    pub(super) model: Option<String>,
+}
 
 /// The state of the engine now. Counts grow from the start of the server; a viewer takes
 /// differences.
@@ -72,8 +80,17 @@ pub(crate) struct DashboardMemory {
 }
 
 /// What the page shows of the running engine.
-#[utoipa::path(get, path = "/motley/dashboard", responses((status = 200, body = Dashboard)))]
-pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
+#[utoipa::path(
+    get,
+    path = "/motley/dashboard",
+    params(OfModel),
+    responses((status = 200, body = Dashboard), (status = 404, body = crate::error::ErrorBody)),
+)]
+pub(crate) async fn dashboard(
+    State(models): State<Arc<Models>>,
+    Query(of): Query<OfModel>,
+) -> Result<Json<Dashboard>, ApiError> {
+    let app = models.app(of.model.as_deref())?;
     let figures = app.batching.figures();
     let engine = app.batching.engine();
     let spec = engine.spec();
@@ -88,8 +105,8 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
     let layers: Vec<DashboardLayer> = rows.map(layer).collect();
     let in_all = spec.expert_layers().count() * spec.experts as usize;
     let planner = figures.planner;
-    Json(Dashboard {
-        model: app.options.model_name.clone(),
+    Ok(Json(Dashboard {
+        model: app.name.clone(),
         experts: spec.experts,
         experts_per_token: spec.used,
         memories: memories(places, &layers, in_all),
@@ -113,11 +130,11 @@ pub(crate) async fn dashboard(State(app): State<Arc<App>>) -> Json<Dashboard> {
         kv_cells_used: planner.cells_used,
         prefixes_kept: planner.kept,
         resident_bytes: resident_bytes(),
-        budget_bytes: app.options.memory_bytes,
+        budget_bytes: engine.memory_bytes(),
         model_bytes: Sizes::of(spec).total_bytes,
         steps: figures.steps,
         busy_us: figures.busy.as_micros() as u64,
-    })
+    }))
 }
 
 fn characters(places: &ExpertPlaces, layer: usize, experts: usize) -> String {

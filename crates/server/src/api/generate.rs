@@ -1,16 +1,18 @@
-//! What all routes that read a prompt do: read, prepare, answer. The shapes are theirs.
+//! What all routes that read a prompt do: read, wait for the model, prepare, answer. The shapes are
+//! theirs.
 
 use crate::app::App;
 use crate::body::{ReadBody, parse, read_body};
 use crate::error::ApiError;
 use crate::gate::Ticket;
+use crate::keys::{AskedBy, Caller};
+use crate::models::{InUse, Models};
 use crate::priority::give_way;
-use crate::request::PreparedRequest;
+use crate::request::{PreparedRequest, Wanted};
 use crate::response::{EventFormatter, respond, submit};
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use motley_engine::batching::ClientId;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +20,7 @@ use std::time::Instant;
 /// Reads a body of type `R`, checks it with `prepare` and sends what the engine generates in
 /// the shapes of the formatter that `prepare` returns.
 pub(super) async fn generate<R, F>(
-    app: Arc<App>,
+    models: Arc<Models>,
     request: Request<Body>,
     prepare: Prepare<R, (PreparedRequest, F)>,
 ) -> Result<Response, ApiError>
@@ -26,8 +28,8 @@ where
     R: DeserializeOwned + Send + 'static,
     F: EventFormatter,
 {
-    let Asked { made: (prepared, formatter), by } = asked(&app, request, prepare).await?;
-    answer(app, by, prepared, formatter).await
+    let Asked { made: (prepared, formatter), by } = asked(&models, request, prepare).await?;
+    answer(by, prepared, formatter).await
 }
 
 /// Checks a request and makes something of it.
@@ -39,17 +41,19 @@ pub(super) struct Asked<T> {
     pub(super) by: Asker,
 }
 
-/// Who asked, since when, and the place at the gate that is held until the engine has the request
-/// in its own queue.
+/// Who asked for which model, since when, and the place at the gate that is held until the engine
+/// has the request in its own queue.
 pub(super) struct Asker {
-    client: ClientId,
+    pub(super) app: InUse,
+    asker: AskedBy,
     started: Instant,
     ticket: Ticket,
 }
 
-/// Reads a body of type `R` and makes of it what `prepare` says, when its turn has come.
+/// Reads a body of type `R` and makes of it what `prepare` says, when its model is there and its
+/// turn has come.
 pub(super) async fn asked<R, T>(
-    app: &Arc<App>,
+    models: &Arc<Models>,
     request: Request<Body>,
     prepare: Prepare<R, T>,
 ) -> Result<Asked<T>, ApiError>
@@ -58,11 +62,15 @@ where
     T: Send + 'static,
 {
     let started = Instant::now();
-    let client = request.extensions().get().copied().unwrap_or_default();
+    let caller: Caller = request.extensions().get().copied().unwrap_or_default();
+    let ReadBody { bytes, ticket } = read_body(models, request).await?;
+    let (bytes, wanted) = wanted(models, bytes).await?;
+    let model = models.find(wanted.model.as_deref())?;
+    let app = models.use_model(model, wanted.keep_alive).await?;
     app.check_alive()?;
-    let ReadBody { bytes, ticket } = read_body(app, request).await?;
-    ticket.turn(app.queued()).await?;
-    let preparing = Arc::clone(app);
+    ticket.turn(models.queued()).await?;
+    let asker = caller.asks(wanted.priority, wanted.deadline);
+    let preparing = app.app();
     // JSON, templates, tokens and schemas take long enough to hold up other connections. The
     // ticket goes along: a client that leaves does not end what is being prepared.
     let made = tokio::task::spawn_blocking(move || {
@@ -71,19 +79,37 @@ where
         drop(bytes);
         prepare(&preparing, request).map(|made| (made, ticket))
     });
-    let failed = |_| Err(ApiError::server("the request could not be prepared"));
-    let (made, ticket) = made.await.unwrap_or_else(failed)?;
-    Ok(Asked { made, by: Asker { client, started, ticket } })
+    let (made, ticket) = made.await.unwrap_or_else(|_| Err(not_prepared()))?;
+    Ok(Asked { made, by: Asker { app, asker, started, ticket } })
+}
+
+/// Which model a body asks for. Few are looked at at once: a large one takes milliseconds.
+async fn wanted(models: &Models, bytes: Vec<u8>) -> Result<(Vec<u8>, Wanted), ApiError> {
+    let most_values = models.prompt_values();
+    let Ok(_turn) = models.looking.acquire().await else { return Err(not_prepared()) };
+    let looked = tokio::task::spawn_blocking(move || {
+        give_way();
+        Wanted::of(&bytes, most_values).map(|wanted| (bytes, wanted))
+    });
+    looked.await.unwrap_or_else(|_| Err(not_prepared()))
+}
+
+fn not_prepared() -> ApiError {
+    ApiError::server("the request could not be prepared")
 }
 
 /// Hands a prepared request to the engine and sends what it generates.
 pub(super) async fn answer<F: EventFormatter>(
-    app: Arc<App>,
     by: Asker,
     prepared: PreparedRequest,
     formatter: F,
 ) -> Result<Response, ApiError> {
-    let submitted = submit(&app, by.client, prepared)?;
+    // What waiting for the model and the turn took is over.
+    let left = by.asker.deadline.map(|time| time.saturating_sub(by.started.elapsed()));
+    if left.is_some_and(|left| left.is_zero()) {
+        return Err(ApiError::late());
+    }
+    let submitted = submit(&by.app, AskedBy { deadline: left, ..by.asker }, prepared)?;
     drop(by.ticket);
-    respond(app, submitted, formatter, by.started).await
+    respond(by.app, submitted, formatter, by.started).await
 }

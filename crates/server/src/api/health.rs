@@ -2,7 +2,8 @@
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics::CONTENT_TYPE;
+use crate::models::Models;
+use crate::scrape::{self, CONTENT_TYPE};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -21,8 +22,8 @@ use std::sync::atomic::Ordering::Relaxed;
         (status = 503, body = crate::error::ErrorBody),
     ),
 )]
-pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
-    app.check_alive()?;
+pub(crate) async fn health(State(models): State<Arc<Models>>) -> Result<Json<Value>, ApiError> {
+    models.check_alive()?;
     Ok(Json(json!({ "status": "ok" })))
 }
 
@@ -36,18 +37,19 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Json<Value>, A
         (status = 503, body = crate::error::ErrorBody),
     ),
 )]
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, ApiError> {
-    let waiting = app.queued() + app.gate.waiting();
+pub(crate) async fn ready(State(models): State<Arc<Models>>) -> Result<Json<Value>, ApiError> {
+    let waiting = models.queued() + models.gate.waiting();
     let not = |code, message: &str| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message);
-    if app.draining.load(Relaxed) {
+    if models.draining.load(Relaxed) {
         return Err(not("shutting_down", "the server is shutting down"));
     }
-    app.check_alive()?;
-    if let Health::Failing { .. } = app.batching.health() {
+    models.check_alive()?;
+    let failing = |app: &Arc<App>| matches!(app.batching.health(), Health::Failing { .. });
+    if models.apps().iter().any(failing) {
         let message = "the engine could not compute the last step; the server's log says why";
         return Err(not("engine_failing", message));
     }
-    if waiting >= app.batching.options().waiting {
+    if waiting >= models.options.limits.waiting {
         return Err(not("queue_full", "the queue is full"));
     }
     Ok(Json(json!({ "status": "ready", "waiting": waiting })))
@@ -59,7 +61,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<Json<Value>, Ap
     path = "/metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")),
 )]
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Result<impl IntoResponse, ApiError> {
-    let text = app.metrics.text().map_err(|_| ApiError::server("the figures cannot be written"))?;
+pub(crate) async fn metrics(
+    State(models): State<Arc<Models>>,
+) -> Result<impl IntoResponse, ApiError> {
+    let text =
+        scrape::text(&models).map_err(|_| ApiError::server("the figures cannot be written"))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text))
 }

@@ -1,8 +1,8 @@
 //! `/infill`.
 
 use super::generate::generate;
-use crate::app::App;
 use crate::error::{ApiError, Refusals};
+use crate::models::Models;
 use crate::request::prepare_infill;
 use crate::response::InfillFormatter;
 use crate::wire::{InfillRequest, InfillResponse, NamedEvent};
@@ -24,12 +24,12 @@ use std::sync::Arc;
     ),
 )]
 pub(crate) async fn infill(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, |app, request: InfillRequest| {
+    generate(models, request, |app, request: InfillRequest| {
         let prepared = prepare_infill(app, &request)?;
-        let formatter = InfillFormatter::new(&app.options.model_name, &prepared);
+        let formatter = InfillFormatter::new(&app.name, &prepared);
         Ok((prepared, formatter))
     })
     .await

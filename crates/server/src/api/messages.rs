@@ -1,9 +1,9 @@
 //! `/v1/messages` and `/v1/messages/count_tokens`: Anthropic's API.
 
 use super::generate::{asked, generate};
-use crate::app::App;
 use crate::dialect::AnthropicRefusals;
 use crate::error::ApiError;
+use crate::models::Models;
 use crate::request::{count_tokens, prepare_messages};
 use crate::response::MessagesFormatter;
 use crate::wire::{
@@ -28,12 +28,12 @@ use std::sync::Arc;
     ),
 )]
 pub(crate) async fn messages(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, |app, request: MessagesRequest| {
+    generate(models, request, |app, request: MessagesRequest| {
         let prepared = prepare_messages(app, request)?;
-        let formatter = MessagesFormatter::new(&app.options.model_name, &prepared);
+        let formatter = MessagesFormatter::new(&app.name, &prepared);
         Ok((prepared, formatter))
     })
     .await
@@ -47,9 +47,9 @@ pub(crate) async fn messages(
     responses((status = 200, body = TokenCount), AnthropicRefusals),
 )]
 pub(crate) async fn count(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Json<TokenCount>, ApiError> {
-    let input_tokens = asked(&app, request, count_tokens).await?.made;
+    let input_tokens = asked(&models, request, count_tokens).await?.made;
     Ok(Json(TokenCount { input_tokens }))
 }

@@ -19,5 +19,6 @@ pub(crate) mod ollama_models;
 pub(crate) mod openapi;
 pub(crate) mod refused;
 pub(crate) mod responses;
+pub(crate) mod room;
 pub(crate) mod settings;
 pub(crate) mod tokens;

@@ -1,17 +1,17 @@
-//! `/v1/models`: the one model that is served.
+//! `/v1/models`: the models that are served, loaded or not.
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::models::Models;
 use crate::wire::{Model, ModelList};
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use std::sync::Arc;
 
 /// The models that are served.
 #[utoipa::path(get, path = "/v1/models", responses((status = 200, body = ModelList)))]
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<ModelList> {
-    Json(ModelList { object: "list", data: vec![model(&app)] })
+pub(crate) async fn list(State(models): State<Arc<Models>>) -> Json<ModelList> {
+    let data = models.offered.iter().map(|offered| model(&models, &offered.name)).collect();
+    Json(ModelList { object: "list", data })
 }
 
 /// One model by name.
@@ -22,18 +22,16 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<ModelList> {
     responses((status = 200, body = Model), (status = 404, body = crate::error::ErrorBody)),
 )]
 pub(crate) async fn one(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     Path(name): Path<String>,
 ) -> Result<Json<Model>, ApiError> {
-    let model = model(&app);
-    if model.id == name {
-        return Ok(Json(model));
+    match models.offered.iter().find(|offered| offered.name == name) {
+        Some(offered) => Ok(Json(model(&models, &offered.name))),
+        None => Err(models.unknown()),
     }
-    let message = format!("unknown model; this server has `{}`", model.id);
-    Err(ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message))
 }
 
-fn model(app: &App) -> Model {
-    let id = app.options.model_name.clone();
-    Model { id, object: "model", created: app.started_unix_s, owned_by: "motley" }
+fn model(models: &Models, name: &str) -> Model {
+    let id = name.to_owned();
+    Model { id, object: "model", created: models.started_unix_s, owned_by: "motley" }
 }

@@ -1,9 +1,9 @@
 //! `/api/chat` and `/api/generate`: Ollama's API.
 
 use super::generate::{Asked, Prepare, answer, asked};
-use crate::app::App;
 use crate::dialect::OllamaRefusals;
 use crate::error::ApiError;
+use crate::models::Models;
 use crate::request::{PreparedRequest, prepare_ollama_chat, prepare_ollama_generate};
 use crate::response::{OllamaFormatter, OllamaShape, loaded};
 use crate::wire::{OllamaAnswer, OllamaChatRequest, OllamaGenerateRequest};
@@ -26,10 +26,10 @@ use std::sync::Arc;
     ),
 )]
 pub(crate) async fn chat(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    respond(app, request, OllamaShape::Chat, prepare_ollama_chat).await
+    respond(models, request, OllamaShape::Chat, prepare_ollama_chat).await
 }
 
 /// Answers one text, or with `raw` continues it; unless `stream` is false as lines of JSON of the
@@ -44,26 +44,25 @@ pub(crate) async fn chat(
     ),
 )]
 pub(crate) async fn generate(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    respond(app, request, OllamaShape::Generate, prepare_ollama_generate).await
+    respond(models, request, OllamaShape::Generate, prepare_ollama_generate).await
 }
 
 /// A request that says nothing is told that the model is there.
 async fn respond<R: DeserializeOwned + Send + 'static>(
-    app: Arc<App>,
+    models: Arc<Models>,
     request: Request<Body>,
     shape: OllamaShape,
     prepare: Prepare<R, Option<PreparedRequest>>,
 ) -> Result<Response, ApiError> {
-    let Asked { made, by } = asked(&app, request, prepare).await?;
-    let model = &app.options.model_name;
+    let Asked { made, by } = asked(&models, request, prepare).await?;
     match made {
-        None => Ok(Json(loaded(shape, model)).into_response()),
+        None => Ok(Json(loaded(shape, &by.app.name)).into_response()),
         Some(prepared) => {
-            let formatter = OllamaFormatter::new(shape, model, &prepared);
-            answer(Arc::clone(&app), by, prepared, formatter).await
+            let formatter = OllamaFormatter::new(shape, &by.app.name, &prepared);
+            answer(by, prepared, formatter).await
         }
     }
 }

@@ -1,11 +1,10 @@
 //! `/api/tags`, `/api/ps`, `/api/show`, `/api/version`: what is served, in Ollama's words.
 
-use super::generate::asked;
-use crate::app::App;
+use crate::body::{ReadBody, parse, read_body};
 use crate::clock::rfc3339;
 use crate::dialect::OllamaRefusals;
 use crate::error::ApiError;
-use crate::request::check_model;
+use crate::models::Models;
 use crate::wire::{
     OllamaDetails, OllamaModel, OllamaModels, OllamaShow, OllamaShowRequest, OllamaVersion,
 };
@@ -13,20 +12,24 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
-use motley_model::{Quantisation, Sizes};
+use motley_engine::text::output::OutputFormat;
+use motley_model::{ModelSpec, Quantisation, Sizes};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The models there are: the one that is served.
+/// The models there are.
 #[utoipa::path(get, path = "/api/tags", responses((status = 200, body = OllamaModels)))]
-pub(crate) async fn tags(State(app): State<Arc<App>>) -> Json<OllamaModels> {
-    Json(OllamaModels { models: vec![model(&app)] })
+pub(crate) async fn tags(State(models): State<Arc<Models>>) -> Json<OllamaModels> {
+    let all = (0..models.offered.len()).map(|index| model(&models, index));
+    Json(OllamaModels { models: all.collect() })
 }
 
-/// The models that are loaded: the same one.
+/// The models that are loaded.
 #[utoipa::path(get, path = "/api/ps", responses((status = 200, body = OllamaModels)))]
-pub(crate) async fn ps(State(app): State<Arc<App>>) -> Json<OllamaModels> {
-    Json(OllamaModels { models: vec![model(&app)] })
+pub(crate) async fn ps(State(models): State<Arc<Models>>) -> Json<OllamaModels> {
+    let is_loaded = |index: &usize| models.loaded().apps[*index].is_some();
+    let loaded = (0..models.offered.len()).filter(is_loaded);
+    Json(OllamaModels { models: loaded.map(|index| model(&models, index)).collect() })
 }
 
 /// The server's version.
@@ -35,7 +38,7 @@ pub(crate) async fn version() -> Json<OllamaVersion> {
     Json(OllamaVersion { version: env!("CARGO_PKG_VERSION") })
 }
 
-/// All about the model.
+/// All about a model; it is not loaded for that.
 #[utoipa::path(
     post,
     path = "/api/show",
@@ -43,31 +46,30 @@ pub(crate) async fn version() -> Json<OllamaVersion> {
     responses((status = 200, body = OllamaShow), OllamaRefusals),
 )]
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Json<OllamaShow>, ApiError> {
-    let shown = asked(&app, request, |app, request: OllamaShowRequest| {
-        check_model(app, request.model.or(request.name).as_deref())?;
-        Ok(all_about(app))
-    });
-    Ok(Json(shown.await?.made))
+    let ReadBody { bytes, ticket } = read_body(&models, request).await?;
+    let request: OllamaShowRequest = parse(&bytes, 0)?;
+    drop(ticket);
+    let model = models.find(request.model.or(request.name).as_deref())?;
+    Ok(Json(all_about(&models, model)))
 }
 
-fn model(app: &App) -> OllamaModel {
-    let name = app.options.model_name.clone();
+fn model(models: &Models, index: usize) -> OllamaModel {
+    let offered = &models.offered[index];
     OllamaModel {
-        model: name.clone(),
-        name,
-        modified_at: rfc3339(app.started_unix_s),
-        size: Sizes::of(app.batching.engine().spec()).total_bytes,
+        model: offered.name.clone(),
+        name: offered.name.clone(),
+        modified_at: rfc3339(models.started_unix_s),
+        size: Sizes::of(&offered.spec).total_bytes,
         digest: "",
-        details: details(app),
-        context_length: app.batching.longest(),
+        details: details(&offered.spec),
+        context_length: models.longest(index),
     }
 }
 
-fn details(app: &App) -> OllamaDetails {
-    let spec = app.batching.engine().spec();
+fn details(spec: &ModelSpec) -> OllamaDetails {
     let Quantisation { routed, dense, .. } = Quantisation::of(spec);
     let level = routed.first().or(dense.first());
     OllamaDetails {
@@ -80,29 +82,29 @@ fn details(app: &App) -> OllamaDetails {
     }
 }
 
-fn all_about(app: &App) -> OllamaShow {
-    let engine = app.batching.engine();
-    let spec = engine.spec();
+fn all_about(models: &Models, index: usize) -> OllamaShow {
+    let spec = &models.offered[index].spec;
     let architecture = &spec.architecture;
     let number = |name: &str, value: u64| (format!("{architecture}.{name}"), Value::from(value));
     let model_info = Map::from_iter([
         ("general.architecture".into(), architecture.as_str().into()),
         ("general.parameter_count".into(), Sizes::of(spec).parameters.into()),
-        number("context_length", app.batching.longest().into()),
+        number("context_length", models.longest(index).into()),
         number("block_count", spec.shape.layers.into()),
         number("embedding_length", spec.shape.hidden),
         number("expert_count", spec.experts.into()),
         number("expert_used_count", spec.used.into()),
     ]);
+    let template = spec.chat_template.clone().unwrap_or_default();
     let capabilities = [
         ("completion", true),
-        ("tools", app.shows_tools),
-        ("thinking", app.format.thoughts.is_some()),
+        ("tools", template.contains("tools")),
+        ("thinking", OutputFormat::of(&template, &[]).thoughts.is_some()),
     ];
     OllamaShow {
-        modified_at: rfc3339(app.started_unix_s),
-        template: engine.chat_template().unwrap_or_default(),
-        details: details(app),
+        modified_at: rfc3339(models.started_unix_s),
+        template,
+        details: details(spec),
         model_info,
         capabilities: capabilities
             .into_iter()

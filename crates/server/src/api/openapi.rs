@@ -2,7 +2,7 @@
 
 use super::{
     chat, completions, dashboard, health, infill, messages, models, ollama, ollama_models,
-    responses, settings, tokens,
+    responses, room, settings, tokens,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -10,7 +10,7 @@ use utoipa::OpenApi;
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Motley", description = "An OpenAI-compatible server on one engine"),
+    info(title = "Motley", description = "An OpenAI-compatible server"),
     paths(
         models::list,
         models::one,
@@ -34,6 +34,7 @@ use utoipa::OpenApi;
         health::ready,
         health::metrics,
         dashboard::dashboard,
+        room::room,
         settings::settings,
     ),
     components(schemas(

@@ -1,8 +1,8 @@
 //! `/v1/responses`: OpenAI's newer API, and the responses it keeps.
 
 use super::generate::generate;
-use crate::app::App;
 use crate::error::{ApiError, ErrorBody, Refusals};
+use crate::models::Models;
 use crate::request::prepare_response;
 use crate::response::ResponsesFormatter;
 use crate::wire::{DeletedResponse, NamedEvent, ResponseObject, ResponsesRequest};
@@ -24,12 +24,12 @@ use std::sync::Arc;
     ),
 )]
 pub(crate) async fn respond(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    generate(app, request, |app, request: ResponsesRequest| {
+    generate(models, request, |app, request: ResponsesRequest| {
         let mut asked = prepare_response(app, request)?;
-        let (model, kept) = (&app.options.model_name, Arc::clone(&app.kept));
+        let (model, kept) = (&app.name, Arc::clone(&app.kept));
         let formatter = ResponsesFormatter::new(model, kept, &mut asked);
         Ok((asked.prepared, formatter))
     })
@@ -44,10 +44,10 @@ pub(crate) async fn respond(
     responses((status = 200, body = ResponseObject), (status = 404, body = ErrorBody)),
 )]
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let kept = app.kept.get(&id).ok_or_else(unknown)?;
+    let kept = models.kept.get(&id).ok_or_else(unknown)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], kept.response.clone()).into_response())
 }
 
@@ -59,10 +59,10 @@ pub(crate) async fn get(
     responses((status = 200, body = DeletedResponse), (status = 404, body = ErrorBody)),
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     Path(id): Path<String>,
 ) -> Result<Json<DeletedResponse>, ApiError> {
-    if !app.kept.forget(&id) {
+    if !models.kept.forget(&id) {
         return Err(unknown());
     }
     Ok(Json(DeletedResponse { id, object: "response", deleted: true }))

@@ -1,8 +1,10 @@
 //! `/motley/settings`: what the page begins with.
 
-use crate::app::App;
+use super::dashboard::OfModel;
+use crate::error::ApiError;
+use crate::models::Models;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use motley_engine::Sampling;
 use serde::Serialize;
 use std::sync::Arc;
@@ -26,17 +28,26 @@ pub(crate) struct PageSettings {
     repeat_penalty: f32,
 }
 
-/// What the page begins with.
-#[utoipa::path(get, path = "/motley/settings", responses((status = 200, body = PageSettings)))]
-pub(crate) async fn settings(State(app): State<Arc<App>>) -> Json<PageSettings> {
-    let sampling = Sampling::of_model(&app.batching.engine().spec().sampling);
-    Json(PageSettings {
+/// What the page begins with, of any model, loaded or not.
+#[utoipa::path(
+    get,
+    path = "/motley/settings",
+    params(OfModel),
+    responses((status = 200, body = PageSettings), (status = 404, body = crate::error::ErrorBody)),
+)]
+pub(crate) async fn settings(
+    State(models): State<Arc<Models>>,
+    Query(of): Query<OfModel>,
+) -> Result<Json<PageSettings>, ApiError> {
+    let model = models.find(of.model.as_deref())?;
+    let sampling = Sampling::of_model(&models.offered[model].spec.sampling);
+    Ok(Json(PageSettings {
         version: env!("CARGO_PKG_VERSION"),
-        context_tokens: app.batching.longest(),
+        context_tokens: models.longest(model),
         temperature: sampling.temperature.min(TEMPERATURE_MAX),
         top_k: sampling.top_k,
         top_p: sampling.top_p,
         min_p: sampling.min_p,
         repeat_penalty: sampling.repeat_penalty,
-    })
+    }))
 }

@@ -1,8 +1,8 @@
 //! `/tokenize` and `/detokenize`, as llama.cpp's server has them.
 
 use super::generate::asked;
-use crate::app::App;
 use crate::error::{ApiError, Refusals};
+use crate::models::Models;
 use crate::request;
 use crate::wire::{DetokenizeRequest, DetokenizeResponse, TokenizeRequest, TokenizeResponse};
 use axum::Json;
@@ -19,10 +19,10 @@ use std::sync::Arc;
     responses((status = 200, body = TokenizeResponse), Refusals),
 )]
 pub(crate) async fn tokenize(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Json<TokenizeResponse>, ApiError> {
-    Ok(Json(asked(&app, request, request::tokenize).await?.made))
+    Ok(Json(asked(&models, request, request::tokenize).await?.made))
 }
 
 /// The text of at most 65536 tokens.
@@ -33,8 +33,8 @@ pub(crate) async fn tokenize(
     responses((status = 200, body = DetokenizeResponse), Refusals),
 )]
 pub(crate) async fn detokenize(
-    State(app): State<Arc<App>>,
+    State(models): State<Arc<Models>>,
     request: Request<Body>,
 ) -> Result<Json<DetokenizeResponse>, ApiError> {
-    Ok(Json(asked(&app, request, request::detokenize).await?.made))
+    Ok(Json(asked(&models, request, request::detokenize).await?.made))
 }

@@ -23,6 +23,11 @@ export async function get(path) {
   return (await ask(path, {})).json();
 }
 
+// A path's question about one of several models.
+export function ofModel(name) {
+  return name ? "?model=" + encodeURIComponent(name) : "";
+}
+
 async function ask(path, options) {
   const headers = { ...options.headers, ...(key ? { Authorization: "Bearer " + key } : {}) };
   let response;

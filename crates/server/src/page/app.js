@@ -27,12 +27,11 @@ const openSettings = settingsDialog(settings, () => {
 // Asks what the server offers, and shows it.
 async function begin() {
   try {
-    const [defaults, models] = await Promise.all([api.get("motley/settings"), api.get("v1/models")]);
-    settings.defaults = defaults;
-    id("version").textContent = "motley " + defaults.version;
+    const models = await api.get("v1/models");
     showModels(models.data.map(model => model.id));
+    await useModel();
+    id("version").textContent = "motley " + settings.defaults.version;
     id("lock").hidden = true;
-    dashboard.look();
   } catch (error) {
     if (error.locked) lock();
     else setTimeout(begin, 3000);
@@ -49,6 +48,13 @@ function showModels(names) {
   id("model").replaceChildren(...names.map(name => element("option", { value: name, selected: name === chosen }, name)));
   // A model that is gone is not asked for.
   if (!names.includes(chosen)) settings.set("model", names[0] ?? "");
+}
+
+// Shows what the chosen model begins with, and what it does.
+async function useModel() {
+  const model = settings.get("model");
+  settings.defaults = await api.get("motley/settings" + api.ofModel(model));
+  dashboard.of(model);
 }
 
 function showRunning(running) {
@@ -185,7 +191,10 @@ id("log").addEventListener("click", event => {
   id("text").value = example.textContent;
   id("text").focus();
 });
-id("model").addEventListener("change", () => settings.set("model", id("model").value));
+id("model").addEventListener("change", () => {
+  settings.set("model", id("model").value);
+  useModel().catch(begin);
+});
 id("new").addEventListener("click", newChat);
 id("export").addEventListener("click", exportChats);
 id("clear").addEventListener("click", removeChats);

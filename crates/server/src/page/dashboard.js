@@ -40,6 +40,7 @@ export class Dashboard {
   constructor(panel, locked) {
     this.panel = panel;
     this.locked = locked;
+    this.model = "";
     this.before = null;
     this.at = 0;
     this.rates = { tokens: 0, prompt: 0, read: 0 };
@@ -47,6 +48,13 @@ export class Dashboard {
     this.heat = [];
     this.timer = 0;
     document.addEventListener("visibilitychange", () => this.look());
+  }
+
+  // Shows another model from now on.
+  of(model) {
+    if (this.model !== model) this.before = null;
+    this.model = model;
+    this.look();
   }
 
   get watched() {
@@ -64,10 +72,11 @@ export class Dashboard {
   // Whether asking again makes sense: not without a key.
   async ask() {
     try {
-      this.show(await api.get("motley/dashboard"), performance.now());
+      this.show(await api.get("motley/dashboard" + api.ofModel(this.model)), performance.now());
       this.panel.classList.remove("away");
     } catch (error) {
       this.panel.classList.add("away");
+      if (error.status === 404) figure("place", "not loaded: the first question loads it");
       if (error.locked) this.locked();
       return !error.locked;
     }

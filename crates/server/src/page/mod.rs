@@ -2,7 +2,7 @@
 //! is loaded from elsewhere. Anyone may read them; what they ask the API for needs the key.
 
 use crate::api::refused;
-use crate::app::App;
+use crate::models::Models;
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -58,7 +58,7 @@ const FILES: [PageFile; 15] = files![
 ];
 
 /// The page and its files.
-pub(crate) fn router() -> Router<Arc<App>> {
+pub(crate) fn router() -> Router<Arc<Models>> {
     Router::new().route("/", get(page)).route("/motley/page/{name}", get(file))
 }
 

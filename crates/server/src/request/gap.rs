@@ -13,7 +13,7 @@ pub(super) fn gap_prompt(
 ) -> Result<Arc<[i32]>, ApiError> {
     let engine = app.batching.engine();
     let Some(marks) = engine.infill_tokens() else {
-        let model = &app.options.model_name;
+        let model = &app.name;
         let words = format!("`{param}`: `{model}` has no tokens that mark a gap in a text (FIM)");
         return Err(ApiError::invalid(param, words));
     };

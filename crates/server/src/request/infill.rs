@@ -2,7 +2,7 @@
 
 use super::gap::gap_prompt;
 use super::params::{self, CheckedParams};
-use super::{PreparedRequest, check_model, log_text, prepared, schema};
+use super::{PreparedRequest, log_text, prepared, schema};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::InfillRequest;
@@ -14,7 +14,6 @@ pub(crate) fn prepare_infill(
     app: &App,
     request: &InfillRequest,
 ) -> Result<PreparedRequest, ApiError> {
-    check_model(app, request.model.as_deref())?;
     let checked: CheckedParams = params::check(&request.sampling, app)?;
     if checked.choices != 1 {
         return Err(ApiError::invalid("n", "one answer at a time"));

@@ -8,6 +8,7 @@
 //! * `infill`: a text with a gap; `gap`: its prompt.
 //! * `anthropic`, `responses`, `ollama`: other APIs' conversations as those of chat completions.
 //! * `tokens`: text to tokens and back.
+//! * `wanted`: which model a body asks for, looked at first.
 
 mod anthropic;
 mod gap;
@@ -19,17 +20,18 @@ mod responses;
 pub(crate) mod schema;
 pub(crate) mod size;
 mod tokens;
+mod wanted;
 
 pub(crate) use anthropic::{count_tokens, prepare_messages};
 pub(crate) use infill::prepare_infill;
 pub(crate) use ollama::{prepare_ollama_chat, prepare_ollama_generate};
 pub(crate) use responses::{PreparedResponse, prepare_response};
 pub(crate) use tokens::{detokenize, tokenize};
+pub(crate) use wanted::Wanted;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest, Message};
-use axum::http::StatusCode;
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
 use motley_engine::text::output::{ArgumentTypes, Calls, Format, OutputFormat, Parser};
@@ -67,7 +69,6 @@ impl PreparedRequest {
 
 /// Checks a conversation and turns it into tokens.
 pub(crate) fn prepare_chat(app: &App, request: &ChatRequest) -> Result<PreparedRequest, ApiError> {
-    check_model(app, request.model.as_deref())?;
     let checked = params::check(&request.sampling, app)?;
     size::check_messages(app, &request.messages)?;
     let tools = prompt::Tools::of(request)?;
@@ -108,7 +109,6 @@ pub(crate) fn prepare_completion(
     app: &App,
     request: &CompletionRequest,
 ) -> Result<PreparedRequest, ApiError> {
-    check_model(app, request.model.as_deref())?;
     let checked = params::check(&request.sampling, app)?;
     if request.best_of.is_some_and(|best_of| best_of != checked.choices) {
         return Err(ApiError::invalid("best_of", "only `best_of` equal to `n` is supported"));
@@ -178,19 +178,6 @@ fn prompts(app: &App, request: &CompletionRequest) -> Result<Vec<TextPrompt>, Ap
 /// One turn that is text.
 fn turn(role: &str, text: String) -> Message {
     Message { role: role.into(), content: Some(text.into()), ..Message::default() }
-}
-
-/// There is one model, so any name is its name unless the server is strict.
-pub(crate) fn check_model(app: &App, model: Option<&str>) -> Result<(), ApiError> {
-    let served = &app.options.model_name;
-    match model.filter(|_| app.options.strict_model) {
-        Some(model) if model != served => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "model_not_found",
-            format!("unknown model; this server has `{served}`"),
-        )),
-        _ => Ok(()),
-    }
 }
 
 fn template_error(error: ChatError) -> ApiError {

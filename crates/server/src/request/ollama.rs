@@ -2,7 +2,7 @@
 //! cannot see.
 
 use super::prompt::Tools;
-use super::{PreparedRequest, check_model, params, prepare_chat, prepare_completion, turn};
+use super::{PreparedRequest, params, prepare_chat, prepare_completion, turn};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{
@@ -28,7 +28,6 @@ pub(crate) fn prepare_ollama_chat(
 
 /// What is checked of a request that says nothing.
 fn check_rest(app: &App, chat: &ChatRequest) -> Result<(), ApiError> {
-    check_model(app, chat.model.as_deref())?;
     params::check(&chat.sampling, app)?;
     Tools::of(chat).map(drop)
 }

@@ -4,6 +4,8 @@
 use super::formatter::{EventFormatter, Frame, Framing};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::keys::AskedBy;
+use crate::models::InUse;
 use crate::request::PreparedRequest;
 use crate::wire::Usage;
 use axum::Json;
@@ -12,10 +14,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
-use motley_engine::batching::{Ask, ClientId, Done, Event};
+use motley_engine::batching::{Ask, Done, Event};
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -26,16 +27,18 @@ pub(crate) struct Submitted {
     streams: bool,
 }
 
-/// Hands a prepared request of `client` to the engine.
+/// Hands a prepared request to the engine.
 pub(crate) fn submit(
     app: &App,
-    client: ClientId,
+    asker: AskedBy,
     prepared: PreparedRequest,
 ) -> Result<Submitted, ApiError> {
     let PreparedRequest { stream: streams, choices, .. } = prepared;
     let mut answers = Vec::new();
     for (index, ask) in prepared.asks.into_iter().enumerate() {
-        let receiver = ReceiverStream::new(app.batching.submit(Ask { client, ..ask })?);
+        let AskedBy { client, deadline } = asker;
+        let ask = Ask { client, deadline, ..ask };
+        let receiver = ReceiverStream::new(app.batching.submit(ask)?);
         // Seen only when the engine's thread is gone: what comes after the end is not read.
         let lost = stream::iter([Event::Failed("the engine has stopped".into())]);
         answers.push(receiver.chain(lost).map(move |event| (index, event)).boxed());
@@ -46,7 +49,7 @@ pub(crate) fn submit(
 
 /// Sends the response of a submitted request, as a stream where that was requested.
 pub(crate) async fn respond<F: EventFormatter>(
-    app: Arc<App>,
+    app: InUse,
     submitted: Submitted,
     mut formatter: F,
     started: Instant,
@@ -100,7 +103,7 @@ type Events = BoxStream<'static, (usize, Event)>;
 
 /// The events of one choice up to and including its end.
 fn until_end(events: Events) -> Events {
-    let ended = |event: &Event| matches!(event, Event::Done(_) | Event::Failed(_));
+    let ended = |event: &Event| matches!(event, Event::Done(_) | Event::Failed(_) | Event::Late);
     let until = events.scan(false, move |over, (index, event)| {
         let go_on = !*over;
         *over |= ended(&event);
@@ -111,7 +114,8 @@ fn until_end(events: Events) -> Events {
 
 /// A request being answered.
 struct ActiveRequest {
-    app: Arc<App>,
+    /// Stays while it is answered.
+    app: InUse,
     events: Events,
     choices: usize,
     usage: Usage,
@@ -141,6 +145,7 @@ impl ActiveRequest {
                 let dead = self.app.check_alive().err();
                 return Some(Err(dead.unwrap_or_else(|| ApiError::server(message))));
             }
+            Event::Late => return Some(Err(ApiError::late())),
             Event::Piece(piece) => {
                 if self.app.options.log_text {
                     tracing::info!(target: crate::LOG_TEXT_TARGET, answer = index, text = piece.text);

@@ -41,7 +41,7 @@ pub struct OllamaGenerateRequest {
 /// What both have.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub struct OllamaFields {
-    /// Any name: one model is served. With `--strict-model` its own name, or none.
+    /// Any name where one model is served; with `--strict-model`, or of several, its own.
     pub model: Option<String>,
     /// Send one JSON value a line; true when absent.
     pub stream: Option<bool>,
@@ -52,7 +52,8 @@ pub struct OllamaFields {
     pub think: Option<Think>,
     #[serde(default, deserialize_with = "object")]
     pub options: Option<OllamaOptions>,
-    /// Changes nothing: the model stays while the server runs.
+    /// How long the model stays loaded after this: seconds, or a time such as `10m`; below 0 until
+    /// another needs its memory.
     pub keep_alive: Option<Value>,
 }
 
@@ -226,7 +227,7 @@ pub struct OllamaDetails {
 /// A question about the model.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 pub struct OllamaShowRequest {
-    /// Any name: one model is served. With `--strict-model` its own name, or none.
+    /// Any name where one model is served; with `--strict-model`, or of several, its own.
     pub model: Option<String>,
     /// The same under its older name.
     pub name: Option<String>,

@@ -105,7 +105,8 @@ fn restrict_files(run: &Run, known: &Known, decision: &Decision, chat: &Chat) ->
     let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
     let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
     let library = run.npu.load_library()?;
-    Sandbox::restrict_files(run.sandbox.sandbox, &known.files, decision, (&written, library))
+    let (files, devices) = (known.files.paths.clone(), !decision.devices.is_empty());
+    Sandbox::restrict_files(run.sandbox.sandbox, files, devices, (&written, library))
 }
 
 /// One question, or one text to continue. A model without a template can only continue.

@@ -1,7 +1,6 @@
-//! The key of a server: from a flag, a variable or a file. One that is given and cannot protect
+//! One key for all: from a flag, a variable or a file. One that is given and cannot protect
 //! anything is an error: a server that its owner believes locked must not be open.
 
-use crate::args::SafetyArgs;
 use crate::terminal::note;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
@@ -11,17 +10,8 @@ use std::path::Path;
 /// Bytes of a key file that are read.
 const FILE_BYTES_MAX: u64 = 4096;
 
-/// The key clients must send; `None` when none was asked for.
-pub(crate) fn read(safety: &SafetyArgs) -> Result<Option<String>> {
-    match (&safety.api_key, &safety.api_key_file) {
-        (None, None) => Ok(None),
-        (Some(key), _) => checked(key, "--api-key (or MOTLEY_API_KEY)").map(Some),
-        (None, Some(path)) => of_file(path).map(Some),
-    }
-}
-
 /// The first line of a file, trimmed.
-fn of_file(path: &Path) -> Result<String> {
+pub(super) fn of_file(path: &Path) -> Result<String> {
     let shown = path.display();
     let cannot = || format!("cannot read the key in {shown} (--api-key-file)");
     let file = File::open(path).with_context(cannot)?;
@@ -32,7 +22,7 @@ fn of_file(path: &Path) -> Result<String> {
     checked(line.trim(), &format!("--api-key-file: the first line of {shown}"))
 }
 
-fn checked(key: &str, from: &str) -> Result<String> {
+pub(super) fn checked(key: &str, from: &str) -> Result<String> {
     if key.is_empty() {
         bail!(
             "{from} is empty, and an empty key would let everybody in; give a key, or leave it \
@@ -45,7 +35,7 @@ fn checked(key: &str, from: &str) -> Result<String> {
 }
 
 #[cfg(unix)]
-fn warn_if_others_read(path: &Path, file: &File) {
+pub(super) fn warn_if_others_read(path: &Path, file: &File) {
     use std::os::unix::fs::MetadataExt;
     /// Everybody may read.
     const OTHERS_READ: u32 = 0o004;
@@ -56,7 +46,7 @@ fn warn_if_others_read(path: &Path, file: &File) {
 }
 
 #[cfg(not(unix))]
-fn warn_if_others_read(_: &Path, _: &File) {}
+pub(super) fn warn_if_others_read(_: &Path, _: &File) {}
 
 #[cfg(test)]
 mod tests {

@@ -1,25 +1,26 @@
 //! `motley serve`: from flags to a running server; Ctrl-C drains it.
+//!
+//! * `plan`: each model's place in memory, before anything is loaded.
+//! * `load`: loading them, when the server says.
+
+mod load;
+mod plan;
 
 use crate::api_key;
 use crate::args::{Global, Serve};
-use crate::known::Known;
-use crate::load::execute;
-use crate::npu;
 use crate::sandbox::Sandbox;
 use crate::state;
 use anyhow::{Context, Result, ensure};
 use motley_engine::batching::PrefixCache;
-use motley_engine::{BatchOptions, EnergyWatch, Engine, Runtime, Seam};
-use motley_plan::budget::saved_states;
-use motley_plan::{Decision, Outputs};
-use motley_server::{ServeLimits, ServeOptions, Server, bodies_bytes};
+use motley_engine::{EnergyWatch, Runtime, Seam};
+use motley_server::{
+    ApiKey, OfferedModels, ServeError, ServeLimits, ServeOptions, Server, bodies_bytes,
+};
+use plan::Planned;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a disk reads that was not measured: less than most of those that hold models.
-const DISK_BYTES_PER_SECOND: f64 = 1e9;
 
 /// Threads that talk to clients; computing has its own.
 const TALKING_THREADS: usize = 2;
@@ -27,55 +28,59 @@ const TALKING_THREADS: usize = 2;
 /// Runs the command.
 pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     // Before minutes are spent on loading.
-    let api_key = api_key::read(&serve.safety)?;
+    let keys = api_key::read(&serve.safety)?;
     let runtime = Runtime::start(Seam::Registered)?;
-    let outputs = Outputs::Streams(serve.streams);
-    let mut known = Known::to_run(&runtime, global, &serve.model, serve.load.trust)?;
-    known.measure_once(&runtime, global)?;
-    let (decision, share) = npu::decide(&known, &serve.loading(), outputs, &serve.npu)?;
-    let paced = serve.step_time.is_some();
-    ensure!(
-        !(decision.exact && paced),
-        "--step-time: the plan is exact, so chunks have one length"
-    );
-    let prefixes = prefix_cache(serve, &known, &decision)?;
+    let mut planned = plan::plan(&runtime, global, serve)?;
+    let folder = prefix_folder(serve, &planned)?;
+    for model in &mut planned {
+        model.keep_prefixes(serve.prefix_cache, folder.as_deref());
+    }
     // Meters are looked for before files are given up, and read by a thread started after it.
-    let energy = EnergyWatch::of(Path::new("/"), &decision);
-    let folder = prefixes.as_ref().map(|cache| cache.folder.clone());
+    let energy = EnergyWatch::of(Path::new("/"), &planned[0].decision);
     let written: Vec<_> = serve.npu.written().into_iter().chain(folder).collect();
     let needed = (&written[..], serve.npu.load_library()?);
-    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, &known.files, &decision, needed)?;
-    let mut engine = execute(runtime, global, known, &decision, false)?;
-    if !global.json {
-        npu::announce(&serve.npu, &share);
-    }
-    npu::attach(&mut engine, &serve.npu, decision.session.chunk_tokens, Some(share))?;
+    let files: Vec<_> = planned.iter().flat_map(|model| model.files.clone()).collect();
+    let devices = planned.iter().any(|model| !model.decision.devices.is_empty());
+    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, files, devices, needed)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    let options = serve_options(serve, api_key, engine.memory_bytes(), energy, prefixes);
-    let batch = batch_options(serve, &decision);
-    talking.block_on(answer(global, &batch, options, Arc::new(engine), &sandbox))
+    let options = serve_options(serve, keys, energy);
+    let offered = load::offered(runtime, global, serve, planned);
+    talking.block_on(answer(global, offered, options, &sandbox))
 }
 
 async fn answer(
     global: &Global,
-    batch: &BatchOptions,
+    offered: OfferedModels,
     options: ServeOptions,
-    engine: Arc<Engine>,
     sandbox: &Sandbox,
 ) -> Result<()> {
-    let has_key = options.api_key.is_some();
-    let server = Server::start(engine, batch, options).await?;
+    let has_key = !options.keys.is_empty();
+    let names: Vec<String> = offered.models.iter().map(|model| model.name.clone()).collect();
+    // One alone is wanted by everybody; of several nobody knows which.
+    let at_once: &[usize] = if names.len() == 1 { &[0] } else { &[] };
+    let server = Server::start(offered, at_once, options).await.map_err(unwrapped)?;
     tell_the_system();
     sandbox.restrict_calls()?;
-    announce(global, server.address(), has_key);
+    announce(global, server.address(), &names, has_key);
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
     }
     Ok(())
+}
+
+/// An error of loading in its own words, with all its reasons.
+fn unwrapped(error: ServeError) -> anyhow::Error {
+    match error {
+        ServeError::Load(error) => match error.downcast::<load::Failed>() {
+            Ok(failed) => failed.0,
+            Err(error) => anyhow::Error::from_boxed(error),
+        },
+        ServeError::Listen { .. } => error.into(),
+    }
 }
 
 /// Tells a service manager that waits for it that clients are listened to; before sockets are given
@@ -88,10 +93,12 @@ fn tell_the_system() {
 }
 
 /// The folder for beginnings of prompts, made before files are given up.
-fn prefix_cache(serve: &Serve, known: &Known, decision: &Decision) -> Result<Option<PrefixCache>> {
-    let Some(most_bytes) = serve.prefix_cache else { return Ok(None) };
+fn prefix_folder(serve: &Serve, planned: &[Planned]) -> Result<Option<PathBuf>> {
+    if serve.prefix_cache.is_none() {
+        return Ok(None);
+    }
     ensure!(
-        !decision.exact,
+        !planned[0].decision.exact,
         "--prefix-cache: the plan is exact, so every prompt is computed whole"
     );
     let folder = match &serve.prefix_folder {
@@ -100,51 +107,22 @@ fn prefix_cache(serve: &Serve, known: &Known, decision: &Decision) -> Result<Opt
     };
     PrefixCache::make_folder(&folder)
         .with_context(|| format!("--prefix-cache: cannot make {}", folder.display()))?;
-    let measured = known.measured.as_ref().and_then(|measured| measured.disk.as_ref());
-    let read_bytes_per_second =
-        measured.map_or(DISK_BYTES_PER_SECOND, |disk| disk.alone_gb_per_s * 1e9);
-    Ok(Some(PrefixCache { folder, most_bytes, read_bytes_per_second }))
+    Ok(Some(folder))
 }
 
-fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
-    BatchOptions {
-        context_tokens: decision.session.context_tokens,
-        longest_tokens: decision.longest_tokens.unwrap_or(u32::MAX),
-        kv: decision.session.kv,
-        sequences: serve.streams,
-        step_tokens: decision.session.chunk_tokens,
-        prefill_beside_decode: serve.prefill_beside,
-        step_time: serve.step_time.map(|ms| Duration::from_millis(ms.into())),
-        waiting: serve.queue as usize,
-        own_caches: serve.stream_context.is_some(),
-        share_prefixes: !serve.safety.no_share_prefix,
-        saved_states: saved_states(serve.streams),
-        exact: decision.exact,
-    }
-}
-
-fn serve_options(
-    serve: &Serve,
-    api_key: Option<String>,
-    memory_bytes: Option<u64>,
-    energy: EnergyWatch,
-    prefix_cache: Option<PrefixCache>,
-) -> ServeOptions {
+fn serve_options(serve: &Serve, keys: Vec<ApiKey>, energy: EnergyWatch) -> ServeOptions {
     let safety = &serve.safety;
     let body_bytes = usize::try_from(safety.max_body).unwrap_or(usize::MAX);
     let peer_connections = safety.peer_connections.unwrap_or(safety.connections.div_ceil(4));
-    let file_stem = serve.model.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     ServeOptions {
         address: SocketAddr::new(serve.host, serve.port),
-        model_name: serve.alias.clone().or(file_stem).unwrap_or_else(|| "model".into()),
         strict_model: serve.strict_model,
-        api_key,
+        keys,
         cors_origin: safety.cors.clone(),
-        prefix_cache,
         log_text: safety.log_text,
-        memory_bytes,
         energy: Arc::new(energy.count()),
         limits: ServeLimits {
+            waiting: serve.queue as usize,
             body_bytes,
             bodies_bytes: bodies_bytes(body_bytes),
             header_time: Duration::from_secs(safety.header_timeout),
@@ -157,10 +135,13 @@ fn serve_options(
     }
 }
 
-fn announce(global: &Global, address: SocketAddr, has_key: bool) {
+fn announce(global: &Global, address: SocketAddr, names: &[String], has_key: bool) {
     if global.json {
-        println!("{}", serde_json::json!({ "url": format!("http://{address}") }));
+        println!("{}", serde_json::json!({ "url": format!("http://{address}"), "models": names }));
         return;
+    }
+    if names.len() > 1 {
+        eprintln!("motley: loaded when asked for: {}", names.join(", "));
     }
     eprintln!("motley: chat on http://{address}/, OpenAI API on http://{address}/v1");
     if !address.ip().is_loopback() && !has_key {
