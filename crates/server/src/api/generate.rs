@@ -66,10 +66,10 @@ where
     let ReadBody { bytes, ticket } = read_body(models, request).await?;
     let (bytes, wanted) = wanted(models, bytes).await?;
     let model = models.find(wanted.model.as_deref())?;
-    let app = models.use_model(model, wanted.keep_alive).await?;
-    app.check_alive()?;
-    ticket.turn(models.queued()).await?;
     let asker = caller.asks(wanted.priority, wanted.deadline);
+    let app = in_time(asker, started, models.use_model(model, wanted.keep_alive)).await?;
+    app.check_alive()?;
+    in_time(asker, started, ticket.turn(models.queued())).await?;
     let preparing = app.app();
     // JSON, templates, tokens and schemas take long enough to hold up other connections. The
     // ticket goes along: a client that leaves does not end what is being prepared.
@@ -81,6 +81,21 @@ where
     });
     let (made, ticket) = made.await.unwrap_or_else(|_| Err(not_prepared()))?;
     Ok(Asked { made, by: Asker { app, asker, started, ticket } })
+}
+
+/// What comes before the asker's deadline.
+async fn in_time<T>(
+    asker: AskedBy,
+    started: Instant,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    match asker.deadline {
+        Some(time) => {
+            let left = time.saturating_sub(started.elapsed());
+            tokio::time::timeout(left, work).await.unwrap_or_else(|_| Err(ApiError::late()))
+        }
+        None => work.await,
+    }
 }
 
 /// Which model a body asks for. Few are looked at at once: a large one takes milliseconds.
