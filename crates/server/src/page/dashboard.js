@@ -28,6 +28,8 @@ export function bytes(count) {
   return count.toFixed(unit && count < 100 ? 1 : 0) + " " + units[unit];
 }
 
+const FIGURES = ["rate", "hit", "read", "prompt", "active", "waiting", "reused", "memory", "place", "kv", "kept"];
+
 const id = name => document.getElementById(name);
 const percent = (part, whole) => (whole ? (100 * part) / whole : 0);
 
@@ -52,9 +54,22 @@ export class Dashboard {
 
   // Shows another model from now on.
   of(model) {
-    if (this.model !== model) this.before = null;
+    if (this.model !== model) this.forget();
     this.model = model;
     this.look();
+  }
+
+  // What was shown was of another model.
+  forget() {
+    this.before = null;
+    this.points = [];
+    this.rates = { tokens: 0, prompt: 0, read: 0 };
+    for (const name of FIGURES) figure(name, "–");
+    for (const bar of ["memorybar", "kvbar"]) id(bar).style.width = "0";
+    for (const list of ["shares", "legend"]) id(list).replaceChildren();
+    // Of no size, so that the next map is begun anew.
+    id("heat").width = 0;
+    this.line();
   }
 
   get watched() {
