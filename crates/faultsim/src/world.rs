@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Turns in a row that may compute nothing.
+/// Turns in a row that may neither compute nor read anything.
 const EMPTY_TURNS_MAX: u32 = 8;
 
 /// Turns of one run; one that needs more is taken as stuck.
@@ -99,13 +99,16 @@ impl World {
     fn until_quiet(&mut self) {
         let mut empty = 0;
         for _ in 0..TURNS_MAX {
-            let steps = self.events.borrow().counts.steps;
+            let work = |counts: &Counts| counts.steps + counts.read_segments;
+            let before = work(&self.events.borrow().counts);
             let Some(worker) = &mut self.worker else { return };
             let turn = worker.turn();
             let mut events = self.events.borrow_mut();
-            empty = if events.counts.steps > steps || turn != Turn::Worked { 0 } else { empty + 1 };
+            let worked = work(&events.counts) > before || turn != Turn::Worked;
+            empty = if worked { 0 } else { empty + 1 };
             if empty > EMPTY_TURNS_MAX {
-                events.broken(|| "the worker turns without computing anything".to_owned());
+                events
+                    .broken(|| "the worker turns without computing or reading anything".to_owned());
             }
             if events.violation.is_some() {
                 return;
