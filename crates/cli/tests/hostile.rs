@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use support::server::{Server, continuation, count};
 
 /// Largest growth of the least resident memory from the second quarter of a run to its last: one
-/// reading swings by what single requests hold for a moment and threads leave behind, between 108
-/// and 138 MB without a trend over 4,000 requests.
+/// reading swings by what single requests hold for a moment and threads leave behind.
 const GROWTH: f64 = 1.05;
 const SWING_KIB: u64 = 8 << 10;
 /// Readers that stall at the same time.

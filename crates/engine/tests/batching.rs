@@ -1,7 +1,7 @@
 //! Many answers at once on a real (small) model: equal to sessions in exact mode,
 //! prefixes computed once, clients that leave, constraints.
 
-use motley_engine::batching::{Ask, ClientId, Event, Reason};
+use motley_engine::batching::{Ask, Event, Reason};
 use motley_engine::{
     BatchOptions, Batching, Engine, EngineOptions, Generation, Runtime, Sampling, Seam,
     SessionOptions, SubmitError, ThreadSet, ThreadSets, TokenBias,
@@ -50,17 +50,10 @@ fn start_own_caches(engine: &Arc<Engine>) -> Batching {
 
 fn ask(engine: &Engine, prompt: &str, max_tokens: usize) -> Ask {
     Ask {
-        client: ClientId::default().into(),
-        deadline: None,
         prompt: engine.tokenize(prompt).unwrap().into(),
-        sampling: Sampling::default(),
-        constraint: None,
         max_tokens,
-        stop: Arc::default(),
-        candidates: None,
         ignore_end: true,
-        control_tokens: false,
-        biases: Arc::default(),
+        ..Ask::default()
     }
 }
 

@@ -2,13 +2,13 @@
 //! error each, never silence, and `health` says so.
 
 use motley_engine::batching::{
-    Ask, ClientId, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health, Reason,
-    Segment, SegmentKey, SegmentLimits, Supervised, Turn, open,
+    Ask, Compute, ComputeError, ComputeFigures, Door, Event, FAILING_FOR, Health, Reason, Segment,
+    SegmentKey, SegmentLimits, Supervised, Turn, open,
 };
 use motley_engine::clock::Clock;
 use motley_engine::{
-    BatchOptions, Batching, Engine, EngineOptions, Loading, Runtime, Sampling, Seam, SubmitError,
-    ThreadSet, ThreadSets,
+    BatchOptions, Batching, Engine, EngineOptions, Loading, Runtime, Seam, SubmitError, ThreadSet,
+    ThreadSets,
 };
 use motley_sched::Phase;
 use motley_sched::batch::{Sharing, StateId};
@@ -154,19 +154,7 @@ impl World {
 }
 
 fn ask(prompt: Vec<i32>, max_tokens: usize) -> Ask {
-    Ask {
-        client: ClientId::default().into(),
-        deadline: None,
-        prompt: prompt.into(),
-        sampling: Sampling::default(),
-        constraint: None,
-        max_tokens,
-        stop: Arc::default(),
-        candidates: None,
-        ignore_end: true,
-        control_tokens: false,
-        biases: Arc::default(),
-    }
+    Ask { prompt: prompt.into(), max_tokens, ignore_end: true, ..Ask::default() }
 }
 
 /// The last event of a request that has ended.

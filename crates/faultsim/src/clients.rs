@@ -3,10 +3,8 @@
 
 use crate::oracle::Expected;
 use crate::plan::{ClientPlan, Plan};
-use motley_engine::Sampling;
 use motley_engine::batching::{Ask, Door, Event as Said};
 use motley_sched::admission::{Admission, AdmissionLimits, TicketId};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
@@ -67,16 +65,12 @@ impl Client {
     pub(crate) fn ask(&self) -> Ask {
         Ask {
             client: self.plan.client,
-            deadline: None,
             prompt: self.plan.prompt.as_slice().into(),
-            sampling: Sampling::default(),
-            constraint: None,
             max_tokens: self.plan.max_tokens,
             stop: self.expected.stop.iter().cloned().collect(),
             candidates: self.plan.candidates,
             ignore_end: self.plan.ignore_end,
-            control_tokens: false,
-            biases: Arc::default(),
+            ..Ask::default()
         }
     }
 

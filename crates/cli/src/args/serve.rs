@@ -31,7 +31,7 @@ pub(crate) struct Serve {
     pub(crate) strict_model: bool,
     /// Unload a model that nobody has used for so long, such as 10m; the next request loads it
     /// again (default: only when another model needs its memory)
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = super::size::parse_time)]
     pub(crate) idle: Option<Duration>,
     /// Answers computed at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]

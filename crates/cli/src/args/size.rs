@@ -1,4 +1,6 @@
-//! Sizes as people write them.
+//! Sizes and times as people write them.
+
+use std::time::Duration;
 
 /// `4G`, `512M`, `1.5GiB`, or bytes; units are powers of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
@@ -16,9 +18,22 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     Ok((number * (1_u64 << shift) as f64) as u64)
 }
 
+/// `10m`, `90s`, `1h30m`.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| format!("`{text}` is not a time; write 10m or 90s"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(parse_time("1h30m"), Ok(Duration::from_secs(5400)));
+        for wrong in ["soon", "10", "", "-1m"] {
+            assert!(parse_time(wrong).unwrap_err().contains("write 10m"), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 pub(super) const TOP_CANDIDATES_MAX: usize = 20;
 
 /// What to answer, and how.
+#[derive(Default)]
 pub struct Ask {
     /// Who asks, and what it is given beside others.
     pub client: Client,

@@ -1,7 +1,7 @@
 //! One model and answers of it, for tests of what a prompt costs the second time.
 
-use motley_engine::batching::{Ask, ClientId, Event};
-use motley_engine::{Batching, Engine, EngineOptions, Runtime, Sampling, ThreadSet, ThreadSets};
+use motley_engine::batching::{Ask, Event};
+use motley_engine::{Batching, Engine, EngineOptions, Runtime, ThreadSet, ThreadSets};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,17 +18,11 @@ pub(crate) fn engine(runtime: Runtime, model: &Path) -> Arc<Engine> {
 /// What is said to `prompt`, and how many of its tokens were not computed.
 pub(crate) fn answer(batching: &Batching, prompt: &[i32], max_tokens: usize) -> (Vec<i32>, usize) {
     let ask = Ask {
-        client: ClientId::default().into(),
-        deadline: None,
         prompt: prompt.into(),
-        sampling: Sampling::default(),
-        constraint: None,
         max_tokens,
-        stop: Arc::default(),
         candidates: Some(0),
         ignore_end: true,
-        control_tokens: false,
-        biases: Arc::default(),
+        ..Ask::default()
     };
     let mut events = batching.submit(ask).unwrap();
     let mut tokens = Vec::new();

@@ -1,7 +1,7 @@
 //! Starting llama.cpp once per process: with Motley's device registered, or bare.
 
 use super::backends::{self, NoBackends};
-use super::{log, shim};
+use super::{heap, log, shim};
 use crate::seam::device;
 use crate::seam::runtime::{Runtime, Seam};
 use llama_cpp_sys_2 as sys;
@@ -28,6 +28,7 @@ impl Runtime {
     pub fn start(seam: Seam) -> Result<Self, StartError> {
         static STARTED: OnceLock<Result<Seam, NoBackends>> = OnceLock::new();
         let running = STARTED.get_or_init(|| {
+            heap::return_large_blocks();
             log::install();
             shim::install_last_words();
             // SAFETY: called once, before any other llama.cpp function.

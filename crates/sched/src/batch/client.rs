@@ -13,8 +13,8 @@ pub enum Priority {
     Low,
 }
 
-/// An equal part of the time.
-const EQUAL: u32 = 100;
+/// The weight of an equal part of the time.
+pub(super) const EQUAL: u32 = 100;
 
 /// A client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +44,5 @@ impl Client {
     /// One like all others.
     pub const fn like_others(id: ClientId) -> Self {
         Self { id, weight: EQUAL, streams: u16::MAX, priority: Priority::Normal }
-    }
-
-    /// What counts for it when it was served for so many nanoseconds.
-    pub(super) fn counted(weight: u32, nanos: u128) -> u128 {
-        nanos * u128::from(EQUAL) / u128::from(weight.max(1))
     }
 }

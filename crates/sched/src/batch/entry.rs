@@ -113,8 +113,9 @@ impl Planner {
         })
     }
 
-    /// Whether a client may have one more, within what it is given: the last is left to clients that have none, where there
-    /// are others. So nobody waits for the end of another's long answer to begin.
+    /// Whether a client may have one more, within what it is given: the last is left to clients that
+    /// have none, where there are others. So nobody waits for the end of another's long answer to
+    /// begin.
     fn may_take(&self, client: Client) -> bool {
         let held = self.held_by(client.id);
         let free = self.sequences.len() - self.active().count();

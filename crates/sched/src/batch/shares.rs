@@ -3,6 +3,7 @@
 //! read. Counting what each client was served: Fairness in Serving Large Language Models (Sheng et
 //! al. 2024), there in tokens.
 
+use super::client::EQUAL;
 use super::{Client, ClientId, StepPart};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(super) struct Shares {
     served: BTreeMap<ClientId, Duration>,
     /// Who had a sequence in the last step.
     here: BTreeSet<ClientId>,
-    /// Of those served, where that is not an equal one.
+    /// Of those served.
     weights: BTreeMap<ClientId, u32>,
     /// When each got its last sequence, by the planner's clock, if that was not long ago.
     admitted: BTreeMap<ClientId, u64>,
@@ -80,14 +81,9 @@ impl Shares {
         self.step = time.max(self.step * 7 / 8);
         let tokens: u32 = parts.iter().map(|(_, part)| part.tokens).sum();
         for (client, part) in parts {
-            let part = time.as_nanos() * u128::from(part.tokens) / u128::from(tokens.max(1));
-            let counted = match self.weights.get(client) {
-                Some(weight) => Client::counted(*weight, part),
-                None => part,
-            };
-            let counted = Duration::from_nanos(u64::try_from(counted).unwrap_or(u64::MAX));
-            let served = self.served.entry(*client).or_default();
-            *served = served.saturating_add(counted);
+            let weight = self.weights.get(client).copied().unwrap_or(EQUAL).max(1);
+            let part = time * part.tokens / tokens.max(1);
+            *self.served.entry(*client).or_default() += part * EQUAL / weight;
         }
     }
 }

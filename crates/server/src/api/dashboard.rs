@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// Whose figures are wanted.
+/// Which model is meant.
 #[derive(Debug, Deserialize, IntoParams)]
 pub(crate) struct OfModel {
-    /// Its name (default: the first that is loaded).
+    /// Its name (default: the first; of figures, the first that is loaded).
     pub(super) model: Option<String>,
 }
 

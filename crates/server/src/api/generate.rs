@@ -15,7 +15,7 @@ use axum::http::Request;
 use axum::response::Response;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Reads a body of type `R`, checks it with `prepare` and sends what the engine generates in
 /// the shapes of the formatter that `prepare` returns.
@@ -89,13 +89,17 @@ async fn in_time<T>(
     started: Instant,
     work: impl Future<Output = Result<T, ApiError>>,
 ) -> Result<T, ApiError> {
-    match asker.deadline {
-        Some(time) => {
-            let left = time.saturating_sub(started.elapsed());
+    match left(asker, started) {
+        Some(left) => {
             tokio::time::timeout(left, work).await.unwrap_or_else(|_| Err(ApiError::late()))
         }
         None => work.await,
     }
+}
+
+/// Time left to who has a deadline.
+fn left(asker: AskedBy, started: Instant) -> Option<Duration> {
+    asker.deadline.map(|time| time.saturating_sub(started.elapsed()))
 }
 
 /// Which model a body asks for. Few are looked at at once: a large one takes milliseconds.
@@ -120,11 +124,11 @@ pub(super) async fn answer<F: EventFormatter>(
     formatter: F,
 ) -> Result<Response, ApiError> {
     // What waiting for the model and the turn took is over.
-    let left = by.asker.deadline.map(|time| time.saturating_sub(by.started.elapsed()));
-    if left.is_some_and(|left| left.is_zero()) {
+    let deadline = left(by.asker, by.started);
+    if deadline.is_some_and(|left| left.is_zero()) {
         return Err(ApiError::late());
     }
-    let submitted = submit(&by.app, AskedBy { deadline: left, ..by.asker }, prepared)?;
+    let submitted = submit(&by.app, AskedBy { deadline, ..by.asker }, prepared)?;
     drop(by.ticket);
     respond(by.app, submitted, formatter, by.started).await
 }

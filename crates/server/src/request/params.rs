@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::wire::{SamplingFields, Stop};
 use motley_engine::Sampling;
 use motley_engine::TokenBias;
-use motley_engine::batching::{Ask, Client};
+use motley_engine::batching::Ask;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -37,17 +37,11 @@ impl CheckedParams {
     pub(super) fn ask(&self, choice: u32) -> Ask {
         let seed = self.sampling.seed.wrapping_add(choice);
         Ask {
-            client: Client::default(),
-            deadline: None,
-            prompt: Arc::default(),
             sampling: Sampling { seed, ..self.sampling },
             biases: Arc::clone(&self.biases),
-            constraint: None,
-            max_tokens: 0,
             stop: Arc::clone(&self.stop),
-            candidates: None,
             ignore_end: self.ignore_end,
-            control_tokens: false,
+            ..Ask::default()
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Loading planned models, when the server says, and what it is told of them before.
 
-use super::plan::Planned;
+use super::plan::{Planned, Plans};
 use crate::args::{Global, Serve};
 use crate::load::load_opened;
 use crate::npu;
 use anyhow::{Result, ensure};
 use motley_engine::models::KeepAlive;
-use motley_engine::{Engine, Runtime, machine_memory};
+use motley_engine::{Engine, Runtime};
 use motley_model::ModelSpec;
 use motley_server::{LoadError, LoadedModel, Loader, Memory, OfferedModel, OfferedModels};
 use std::sync::Arc;
@@ -16,9 +16,10 @@ pub(super) fn offered(
     runtime: Runtime,
     global: &Global,
     serve: &Serve,
-    planned: Vec<Planned>,
+    plans: Plans,
 ) -> OfferedModels {
-    let memories = memories(serve, &planned);
+    let Plans { models: planned, room_bytes } = plans;
+    let memories = memories(room_bytes, &planned);
     let offered = |planned: &Planned| OfferedModel {
         name: planned.name.clone(),
         spec: Arc::clone(&planned.spec),
@@ -28,7 +29,7 @@ pub(super) fn offered(
     OfferedModels {
         models: planned.iter().map(offered).collect(),
         keep_alive: serve.idle.map_or(KeepAlive::Always, KeepAlive::For),
-        loader: Arc::new(Plans {
+        loader: Arc::new(FromPlans {
             runtime,
             global: global.clone(),
             npu: serve.npu.clone(),
@@ -39,10 +40,8 @@ pub(super) fn offered(
 }
 
 /// RAM, then every device that a model has a part of.
-fn memories(serve: &Serve, planned: &[Planned]) -> Vec<Memory> {
-    let machine = || machine_memory().map_or(u64::MAX, |memory| memory.room_bytes());
-    let ram = serve.load.wishes.memory.unwrap_or_else(machine);
-    let mut memories = vec![Memory { name: RAM.into(), bytes: ram }];
+fn memories(room_bytes: u64, planned: &[Planned]) -> Vec<Memory> {
+    let mut memories = vec![Memory { name: RAM.into(), bytes: room_bytes }];
     for held in planned.iter().flat_map(|planned| planned.on_devices()) {
         match memories.iter_mut().find(|memory| memory.name == held.device) {
             Some(memory) => memory.bytes = memory.bytes.max(held.room_bytes),
@@ -72,14 +71,14 @@ impl Planned {
 }
 
 /// Plans, carried out.
-struct Plans {
+struct FromPlans {
     runtime: Runtime,
     global: Global,
     npu: npu::NpuArgs,
     planned: Vec<Planned>,
 }
 
-impl Loader for Plans {
+impl Loader for FromPlans {
     fn load(&self, model: usize) -> Result<LoadedModel, LoadError> {
         let planned = &self.planned[model];
         let engine = self.engine(planned).map_err(Failed)?;
@@ -91,7 +90,7 @@ impl Loader for Plans {
     }
 }
 
-impl Plans {
+impl FromPlans {
     fn engine(&self, planned: &Planned) -> Result<Engine> {
         let opened = ModelSpec::open(&planned.path)?;
         ensure!(

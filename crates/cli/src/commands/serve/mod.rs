@@ -30,17 +30,17 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     // Before minutes are spent on loading.
     let keys = api_key::read(&serve.safety)?;
     let runtime = Runtime::start(Seam::Registered)?;
-    let mut planned = plan::plan(&runtime, global, serve)?;
-    let folder = prefix_folder(serve, &planned)?;
-    for model in &mut planned {
+    let mut plans = plan::plan(&runtime, global, serve)?;
+    let folder = prefix_folder(serve, &plans.models)?;
+    for model in &mut plans.models {
         model.keep_prefixes(serve.prefix_cache, folder.as_deref());
     }
     // Meters are looked for before files are given up, and read by a thread started after it.
-    let energy = EnergyWatch::of(Path::new("/"), &planned[0].decision);
+    let energy = EnergyWatch::of(Path::new("/"), &plans.models[0].decision);
     let written: Vec<_> = serve.npu.written().into_iter().chain(folder).collect();
     let needed = (&written[..], serve.npu.load_library()?);
-    let files: Vec<_> = planned.iter().flat_map(|model| model.files.clone()).collect();
-    let devices = planned.iter().any(|model| !model.decision.devices.is_empty());
+    let files: Vec<_> = plans.models.iter().flat_map(|model| model.files.clone()).collect();
+    let devices = plans.models.iter().any(|model| !model.decision.devices.is_empty());
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, files, devices, needed)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         .build()
         .context("cannot start threads for clients")?;
     let options = serve_options(serve, keys, energy);
-    let offered = load::offered(runtime, global, serve, planned);
+    let offered = load::offered(runtime, global, serve, plans);
     talking.block_on(answer(global, offered, options, &sandbox))
 }
 

@@ -35,8 +35,15 @@ pub(super) struct Planned {
     read_bytes_per_second: f64,
 }
 
-/// Plans every model that is to be served. At least one.
-pub(super) fn plan(runtime: &Runtime, global: &Global, serve: &Serve) -> Result<Vec<Planned>> {
+/// Models that can be loaded, at least one, and the RAM they share.
+pub(super) struct Plans {
+    pub(super) models: Vec<Planned>,
+    /// `u64::MAX` where the system does not say.
+    pub(super) room_bytes: u64,
+}
+
+/// Plans every model that is to be served.
+pub(super) fn plan(runtime: &Runtime, global: &Global, serve: &Serve) -> Result<Plans> {
     let paths = paths(&serve.models)?;
     let several = paths.len() > 1;
     ensure!(!several || serve.alias.is_none(), "--alias names one model; leave it out for several");
@@ -51,21 +58,34 @@ pub(super) fn plan(runtime: &Runtime, global: &Global, serve: &Serve) -> Result<
         one.measure_once(runtime, global)?;
         known.push(one);
     }
-    let loads = if several { side_by_side(&mut known, serve)? } else { vec![serve.loading()] };
+    let room = serve.load.wishes.memory.or(known[0].room_bytes());
+    let loads = match several {
+        true => side_by_side(&mut known, &paths, room, serve)?,
+        false => vec![serve.loading()],
+    };
     let names = names(serve, &paths)?;
     let of_each = known.into_iter().zip(loads).zip(paths.into_iter().zip(names));
-    of_each.map(|((known, load), (path, name))| one(serve, known, &load, path, name)).collect()
+    let planned = |((known, load), (path, name))| one(serve, known, &load, path, name);
+    let models = of_each.map(planned).collect::<Result<_>>()?;
+    Ok(Plans { models, room_bytes: room.unwrap_or(u64::MAX) })
 }
 
-/// Divides memory among several models; how each is loaded in its part.
-fn side_by_side(known: &mut [Known], serve: &Serve) -> Result<Vec<LoadArgs>> {
+/// Divides the memory `room` among several models; how each is loaded in its part.
+fn side_by_side(
+    known: &mut [Known],
+    paths: &[PathBuf],
+    room: Option<u64>,
+    serve: &Serve,
+) -> Result<Vec<LoadArgs>> {
     let outputs = Outputs::Streams(serve.streams);
     let mut load = serve.loading();
     let mut least = load.wishes.asked(outputs);
     least.context_tokens.get_or_insert(DEFAULT_CONTEXT_TOKENS);
-    let size = |known: &Known| Ok(known.decide(&least)?.budget.largest_sensible_bytes());
-    let sizes = known.iter().map(size).collect::<Result<Vec<_>>>()?;
-    let room = load.wishes.memory.or(known[0].room_bytes());
+    let size = |(known, path): (&Known, &PathBuf)| {
+        let found = known.decide(&least).with_context(|| no_plan(path))?;
+        Ok(found.budget.largest_sensible_bytes())
+    };
+    let sizes = known.iter().zip(paths).map(size).collect::<Result<Vec<_>>>()?;
     let shares = shares(room.unwrap_or(u64::MAX), &sizes);
     let mut loads = Vec::new();
     for (known, share) in known.iter_mut().zip(shares) {
@@ -87,8 +107,8 @@ fn one(
     name: String,
 ) -> Result<Planned> {
     let outputs = Outputs::Streams(serve.streams);
-    let (decision, npu_share) = npu::decide(&known, load, outputs, &serve.npu)
-        .with_context(|| format!("no plan for {}", path.display()))?;
+    let (decision, npu_share) =
+        npu::decide(&known, load, outputs, &serve.npu).with_context(|| no_plan(&path))?;
     let paced = serve.step_time.is_some();
     ensure!(
         !(decision.exact && paced),
@@ -109,6 +129,10 @@ fn one(
             .map_or(DISK_BYTES_PER_SECOND, |disk| disk.alone_gb_per_s * 1e9),
         spec: Arc::new(known.spec),
     })
+}
+
+fn no_plan(path: &Path) -> String {
+    format!("no plan for {}", path.display())
 }
 
 impl Planned {
