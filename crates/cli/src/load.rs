@@ -102,7 +102,7 @@ fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
     let total = format_bytes(Sizes::of(spec).total_bytes);
     let threads = decision.threads.decode.threads;
     let context = decision.session.context_tokens;
-    let expected = format!("; {context} tokens of context{}", expectation(decision));
+    let expected = format!("; {context} tokens of context{}", expectation(spec, decision));
     if !spec.is_moe() {
         return format!("{name}, {total}, dense: plain llama.cpp, {threads} threads{expected}");
     }
@@ -124,12 +124,15 @@ fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
 }
 
 /// The speed measured costs let expect; nothing where nobody measured.
-fn expectation(decision: &Decision) -> String {
+fn expectation(spec: &ModelSpec, decision: &Decision) -> String {
     if !decision.costs_measured {
         return String::new();
     }
     let (prefill, decode) = (decision.prefill.tokens_per_s, decision.decode.tokens_per_s);
-    format!("; expected {prefill:.0}/s for prompts, {decode:.1}/s after")
+    match spec.embedding {
+        Some(_) => format!("; expected {prefill:.0}/s"),
+        None => format!("; expected {prefill:.0}/s for prompts, {decode:.1}/s after"),
+    }
 }
 
 fn progress_bar(quiet: bool) -> ProgressBar {

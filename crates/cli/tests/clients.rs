@@ -5,7 +5,9 @@
 
 mod support;
 
-use motley_testkit::synth::Arch;
+use motley_model::Pooling;
+use motley_testkit::fixtures::synthetic_of;
+use motley_testkit::synth::{Arch, Preset, Request};
 use std::path::Path;
 use std::process::Command;
 use support::server::{Server, count};
@@ -16,41 +18,58 @@ const GENERATIONS: usize = 100;
 const EXACT: [&str; 1] = ["--exact"];
 /// The key all clients are given.
 const KEY: &str = "sesame";
+const OPENAI: &[&str] = &["openai==3.49.0", "jsonschema==4.26.0"];
+const OLLAMA: &[&str] = &["ollama==0.6.3"];
 
 #[test]
 fn the_package_of_openai_is_served() {
     let generations = count("MOTLEY_GENERATIONS", GENERATIONS).to_string();
     drive(&Client {
         name: "openai",
-        packages: &["openai==3.49.0", "jsonschema==4.26.0"],
+        packages: OPENAI,
         serve: &[],
         arguments: &[&generations],
+        ..Client::default()
     });
+}
+
+#[test]
+fn the_packages_get_vectors() {
+    let embedder =
+        Client { script: Some("embeddings"), pooling: Some(Pooling::Last), ..Client::default() };
+    drive(&Client { name: "openai", packages: OPENAI, ..embedder });
+    let script = Some("ollama_embed");
+    drive(&Client { name: "ollama", packages: OLLAMA, script, ..embedder });
 }
 
 #[test]
 fn the_package_of_anthropic_is_served() {
     let (name, packages) = ("anthropic", &["anthropic==2.8.0"]);
-    drive(&Client { name, packages, serve: &EXACT, arguments: &[] });
+    drive(&Client { name, packages, serve: &EXACT, ..Client::default() });
 }
 
 #[test]
 fn the_package_of_ollama_is_served() {
-    let (name, packages) = ("ollama", &["ollama==0.6.3"]);
-    drive(&Client { name, packages, serve: &EXACT, arguments: &[] });
+    let (name, packages) = ("ollama", OLLAMA);
+    drive(&Client { name, packages, serve: &EXACT, ..Client::default() });
 }
 
 /// An agent that edits a file: model, tool and model again, whole and streamed, by two routes.
 #[test]
 fn an_agent_edits_a_file() {
     let (name, packages) = ("agents", &["openai-agents==0.24.0"]);
-    drive(&Client { name, packages, serve: &[], arguments: &[] });
+    drive(&Client { name, packages, ..Client::default() });
 }
 
 /// A package and the script `{name}_client.py` that uses it.
+#[derive(Clone, Copy, Default)]
 struct Client<'a> {
     name: &'a str,
     packages: &'a [&'a str],
+    /// Another script than that.
+    script: Option<&'a str>,
+    /// A model that makes vectors.
+    pooling: Option<Pooling>,
     /// Further flags of `motley serve`.
     serve: &'a [&'a str],
     /// What the script is told beside the server's URL, the key and the model's name.
@@ -58,15 +77,16 @@ struct Client<'a> {
 }
 
 fn drive(client: &Client<'_>) {
-    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
-    let Client { name, packages, serve, arguments } = client;
+    let Client { name, packages, script, pooling, serve, arguments } = client;
+    let preset = Request::of_preset(Preset::Test(Arch::Qwen3moe));
+    let Some(model) = synthetic_of(&Request { pooling: *pooling, ..preset }) else { return };
     let python = support::python(&format!("{name}-venv"), packages, name);
     let Some(python) = python else { return };
     let flags = ["--context", "8192", "--api-key", KEY];
     let server = Server::start(&model, &[&flags[..], serve].concat());
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let output = Command::new(python)
-        .arg(scripts.join(format!("{name}_client.py")))
+        .arg(scripts.join(format!("{}_client.py", script.unwrap_or(name))))
         .args([server.url().as_str(), KEY, "m"])
         .args(*arguments)
         .output()

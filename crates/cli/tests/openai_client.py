@@ -297,7 +297,7 @@ def errors():
     refuses(400, tools=[WEATHER], tool_choice={"type": "function", "function": {"name": "other"}})
     for wrong, call in (
         (404, lambda: client.models.retrieve("other")),
-        (501, lambda: client.embeddings.create(model=MODEL, input="a")),
+        (400, lambda: client.embeddings.create(model=MODEL, input="a")),
         (401, lambda: client.with_options(api_key="wrong").models.list()),
     ):
         try:

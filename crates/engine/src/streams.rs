@@ -33,6 +33,7 @@ pub fn decode_streams(engine: &Engine, shape: StreamsShape) -> Result<Duration, 
         sequences: shape.streams,
         unified: true,
         precise_attention: false,
+        pooling: None,
     };
     let counted = SessionShape {
         context_tokens: options.context_tokens,

@@ -65,7 +65,7 @@ fn read(mut events: Receiver<Event>) -> (String, Reason, usize) {
             Event::Piece(piece) => text.push_str(&piece.text),
             Event::Done(done) => return (text, done.reason, done.reused_tokens),
             Event::Failed(reason) => panic!("{reason}"),
-            Event::Late => panic!("late"),
+            Event::Late | Event::Vector(_) => panic!("no answer"),
         }
     }
 }

@@ -58,6 +58,10 @@ impl Compute for Monotone {
         Some(&self.logits)
     }
 
+    fn vector(&self, _: i32) -> Option<&[f32]> {
+        None
+    }
+
     fn truncate(&mut self, _: i32, position: i32) -> bool {
         match *self.trouble.lock().unwrap() {
             Trouble::Cut => position == 0,

@@ -54,6 +54,7 @@ fn experts_that_nobody_read_fail_the_decode_and_say_so() {
         unified: false,
         kv: motley_model::KvType::F16,
         precise_attention: false,
+        pooling: None,
     };
     let model = Arc::new(load(&path));
     let mut context =

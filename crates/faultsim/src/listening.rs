@@ -107,8 +107,8 @@ impl Events {
             }
             Ok(Said::Done(done)) => Seen::Done(done),
             Ok(Said::Failed(reason)) => Seen::Failed(reason),
-            // Nobody here has a deadline.
-            Ok(Said::Late) => Seen::Silence,
+            // Nobody here has a deadline, or asks for a vector.
+            Ok(Said::Late | Said::Vector(_)) => Seen::Silence,
             Err(TryRecvError::Empty) => Seen::Nothing,
             Err(TryRecvError::Disconnected) => Seen::Silence,
         }

@@ -233,6 +233,10 @@ impl Compute for FakeModel {
         self.logits.get(&index).map(|logits| &logits[..])
     }
 
+    fn vector(&self, _: i32) -> Option<&[f32]> {
+        None
+    }
+
     fn truncate(&mut self, sequence: i32, position: i32) -> bool {
         let refused = self.rng.u16(..1000) < self.rates.cut && (position > 0 || self.rng.bool());
         if refused {

@@ -129,6 +129,7 @@ fn options(rng: &mut fastrand::Rng) -> BatchOptions {
         share_prefixes: rng.u8(..4) != 0,
         saved_states: rng.u16(..6),
         exact: rng.u8(..5) == 0,
+        embedding: None,
     }
 }
 

@@ -35,8 +35,8 @@ pub use llama::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, InfillTokens,
     LaidOutSource, LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model,
     ModelOptions, NoBackends, Parsing, PoolChoice, Pools, ReadCounts, Sampler, SamplerStage,
-    StartError, Stays, Thrown, TokenBias, TokenizeError, VirtualFile, Weights, give_back_freed,
-    versions,
+    StartError, Stays, TextBounds, Thrown, TokenBias, TokenizeError, VirtualFile, Weights,
+    give_back_freed, versions,
 };
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};
 pub use seam::{

@@ -10,6 +10,7 @@
 //! * `opened`: a file, opened once and watched; `files`: the files of a model, split ones too.
 //! * `role`: what each tensor is for, by its name.
 //! * `hparams`: the shape, from metadata.
+//! * `embedding`: vectors of whole texts, where it was made for them.
 //! * `kv_type`: what keys and values are kept in.
 //! * `router`: how experts are chosen (W1).
 //! * `experts`: where each expert lies.
@@ -24,6 +25,7 @@
 pub mod gguf;
 
 mod bytes;
+mod embedding;
 mod error;
 mod experts;
 mod files;
@@ -39,6 +41,7 @@ mod summary;
 mod values;
 
 pub use bytes::format_bytes;
+pub use embedding::{Embedding, Pooling};
 pub use error::{ModelError, SpecError};
 pub use experts::{ExpertTensor, FileRange, LayerExperts};
 pub use files::{MAX_SHARDS, ModelFiles, OpenError};

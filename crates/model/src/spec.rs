@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::embedding::Embedding;
 use crate::error::{ModelError, SpecError};
 use crate::experts::{ExpertTensor, FileRange, LayerExperts};
 use crate::files::ModelFiles;
@@ -66,6 +67,10 @@ pub struct ModelSpec {
     pub router: Option<Router>,
     /// How conversations are written out for it, in Jinja's words.
     pub chat_template: Option<String>,
+    /// How a query and a text are written out for it, where it ranks.
+    pub rerank_template: Option<String>,
+    /// What it makes of texts in place of answers, if it was made for that.
+    pub embedding: Option<Embedding>,
     /// How its makers want tokens chosen.
     pub sampling: SamplingHints,
     /// Every tensor, files in order; the same indices as in the virtual layout's extents.
@@ -110,6 +115,8 @@ impl ModelSpec {
             leading_dense_layers: if experts > 0 { leading } else { shape.layers },
             router,
             chat_template: text("tokenizer.chat_template"),
+            rerank_template: text("tokenizer.chat_template.rerank"),
+            embedding: Embedding::read(&keys, has_classifier(&tensors)),
             sampling: SamplingHints::read(metadata),
             shape,
             tensors,
@@ -131,6 +138,11 @@ impl ModelSpec {
     pub fn expert_layers(&self) -> impl Iterator<Item = &LayerExperts> {
         self.layers.iter().flatten()
     }
+}
+
+/// Whether it has what scores texts are made with.
+fn has_classifier(tensors: &[SpecTensor]) -> bool {
+    tensors.iter().any(|tensor| ["cls.weight", "cls.output.weight"].contains(&&*tensor.name))
 }
 
 fn collect_tensors(headers: &[GgufHeader], layers: u32) -> Result<Vec<SpecTensor>, SpecError> {

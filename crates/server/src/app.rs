@@ -39,6 +39,14 @@ impl App {
         self.batching.longest() as usize * self.options.limits.choices as usize
     }
 
+    /// What a client is told of a request that failed. Reasons may name files of this machine, so
+    /// they go to its log only.
+    pub(crate) fn failed(&self, reason: &str) -> ApiError {
+        tracing::error!(target: "motley", reason, "a request failed");
+        let message = "the engine could not compute this; the server's log says why";
+        self.check_alive().err().unwrap_or_else(|| ApiError::server(message))
+    }
+
     /// Refuses what nobody would answer.
     pub(crate) fn check_alive(&self) -> Result<(), ApiError> {
         match self.batching.health() {

@@ -134,6 +134,9 @@ impl From<SubmitError> for ApiError {
                 Self::too_long("messages", format!("the prompt is too long: {error}"))
             }
             SubmitError::Refused(Refused::Empty) => Self::invalid("prompt", error.to_string()),
+            SubmitError::MakesNoVectors | SubmitError::MakesVectors => {
+                Self::invalid("model", error.to_string())
+            }
             SubmitError::Closed => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error.to_string())
             }

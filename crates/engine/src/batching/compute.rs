@@ -16,6 +16,10 @@ pub trait Compute {
     /// Logits `[vocab]` of the row at `index`, which asked for them.
     fn logits(&self, index: usize) -> Option<&[f32]>;
 
+    /// The vector of `sequence`, whose last rows were computed just now; `None` of a model that
+    /// answers.
+    fn vector(&self, sequence: i32) -> Option<&[f32]>;
+
     /// Drops `sequence` from `position` on; `false` when it cannot be cut there.
     fn truncate(&mut self, sequence: i32, position: i32) -> bool;
 

@@ -18,6 +18,12 @@ pub enum SubmitError {
     /// The planner refuses it.
     #[error(transparent)]
     Refused(#[from] batch::Refused),
+    /// A text's vector is asked for, and the model answers.
+    #[error("this model answers with text: its file does not say how a vector is made of one")]
+    MakesNoVectors,
+    /// An answer is asked for, and the model makes vectors.
+    #[error("this model makes vectors of texts and does not answer")]
+    MakesVectors,
     /// No more requests are taken.
     #[error("the engine is shutting down")]
     Closed,
@@ -100,17 +106,22 @@ impl Door {
         figures
     }
 
-    fn check(&self, ask: &Ask) -> Result<(), batch::Refused> {
+    fn check(&self, ask: &Ask) -> Result<(), SubmitError> {
+        match (ask.embeds, self.options.embedding) {
+            (true, None) => return Err(SubmitError::MakesNoVectors),
+            (false, Some(_)) => return Err(SubmitError::MakesVectors),
+            (true, Some(_)) | (false, None) => {}
+        }
         if ask.prompt.is_empty() {
-            return Err(batch::Refused::Empty);
+            return Err(batch::Refused::Empty.into());
         }
         if ask.prompt.len() >= self.longest as usize {
             let tokens = ask.prompt.len();
-            return Err(batch::Refused::TooLong { tokens, longest: self.longest });
+            return Err(batch::Refused::TooLong { tokens, longest: self.longest }.into());
         }
         let waiting = self.shared.waiting.load(Relaxed);
         if waiting >= self.options.waiting {
-            return Err(batch::Refused::QueueFull { waiting });
+            return Err(batch::Refused::QueueFull { waiting }.into());
         }
         Ok(())
     }

@@ -35,6 +35,8 @@ pub(super) struct LlamaCompute {
     states: BTreeMap<StateId, Vec<u8>>,
     disk: Option<OnDisk>,
     contention: Option<ContentionWatch>,
+    /// Whether it makes vectors: every row is then an output.
+    embeds: bool,
 }
 
 /// Where segments are kept.
@@ -65,13 +67,17 @@ impl LlamaCompute {
             sequences: sequences + u32::from(disk.is_some()),
             unified: !matches!(sharing, Sharing::Parts | Sharing::Nothing),
             precise_attention: false,
+            pooling: options.embedding.map(|embedding| embedding.pooling),
         };
         let segments = disk.as_ref().map_or(0, |_| IN_MEMORY);
         let counted = SessionShape {
             context_tokens: shape.context_tokens + segments * longest_segment(sharing),
             kv: shape.kv,
             chunk_tokens: shape.batch_tokens,
-            output_tokens: shape.sequences,
+            output_tokens: match options.embedding {
+                Some(_) => shape.batch_tokens,
+                None => shape.sequences,
+            },
             states: shape.sequences + u32::from(options.saved_states) + segments,
         };
         let step = Arc::<CurrentStep>::default();
@@ -79,7 +85,8 @@ impl LlamaCompute {
         let context = engine.context(&shape, drive)?;
         let batch = Batch::with_capacity(options.batch_tokens() as usize);
         let (states, contention) = (BTreeMap::new(), engine.contention_watch());
-        Ok(Self { context, batch, blocks, step, states, disk, contention })
+        let embeds = options.embedding.is_some();
+        Ok(Self { context, batch, blocks, step, states, disk, contention, embeds })
     }
 
     /// After a step in which `rows` sequences decoded for `took`.
@@ -147,7 +154,9 @@ fn leaves_others_alone(error: &DecodeError) -> bool {
 impl Compute for LlamaCompute {
     fn decode(&mut self, rows: &[BatchToken], phase: Phase) -> Result<(), ComputeError> {
         self.batch.clear();
-        rows.iter().for_each(|&row| self.batch.push(row));
+        let embeds = self.embeds;
+        let outputs = |row: &BatchToken| BatchToken { logits: row.logits || embeds, ..*row };
+        rows.iter().for_each(|row| self.batch.push(outputs(row)));
         self.step.set(phase);
         let turn = CORES.take();
         let (begun, stalled_s) = (now(), self.stalled_s());
@@ -168,6 +177,10 @@ impl Compute for LlamaCompute {
 
     fn logits(&self, index: usize) -> Option<&[f32]> {
         self.context.logits(index)
+    }
+
+    fn vector(&self, sequence: i32) -> Option<&[f32]> {
+        self.context.pooled(sequence).filter(|_| self.embeds)
     }
 
     fn truncate(&mut self, sequence: i32, position: i32) -> bool {

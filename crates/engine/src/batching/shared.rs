@@ -5,7 +5,7 @@ use super::stream::{Ask, Event};
 use crate::blocks::figures::StreamFigures;
 use crate::clock::Clock;
 use motley_ggml::SeamCounts;
-use motley_model::KvType;
+use motley_model::{Embedding, KvType};
 use motley_sched::Phase;
 use motley_sched::batch::{self, BatchLimits, Planner, Sharing};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -46,6 +46,8 @@ pub struct BatchOptions {
     pub saved_states: u16,
     /// Each stream's tokens equal those of a session by itself.
     pub exact: bool,
+    /// Requests are texts, and each gets a vector in place of an answer.
+    pub embedding: Option<Embedding>,
 }
 
 impl Default for BatchOptions {
@@ -63,6 +65,7 @@ impl Default for BatchOptions {
             share_prefixes: true,
             saved_states: 8,
             exact: false,
+            embedding: None,
         }
     }
 }
@@ -71,6 +74,25 @@ impl BatchOptions {
     /// Most rows of one call.
     pub(super) fn batch_tokens(&self) -> u32 {
         self.step_tokens.max(u32::from(self.sequences)).min(self.context_tokens)
+    }
+
+    /// The same for a model that makes vectors. Nothing is shared between texts; where a text cannot
+    /// be computed in pieces it is computed alone, and is no longer than a step.
+    pub fn for_texts(self, embedding: Embedding) -> Self {
+        let texts = Self {
+            share_prefixes: false,
+            saved_states: 0,
+            own_caches: false,
+            embedding: Some(embedding),
+            ..self
+        };
+        if embedding.in_pieces() {
+            return texts;
+        }
+        let step = texts.step_tokens.min(texts.context_tokens);
+        // A request is shorter than the longest: there is no token to be said.
+        let longest_tokens = texts.longest_tokens.min(step.saturating_add(1));
+        Self { sequences: 1, step_time: None, longest_tokens, ..texts }
     }
 
     /// How streams share the cache of a model whose memory can be cut at every position, or not.

@@ -6,7 +6,8 @@ use super::stop::StopText;
 use crate::text::sampling::{self, BadLogits};
 use crate::{Constraint, ConstraintError, Sampling, TextStream};
 use motley_ggml::{Sampler, TokenBias};
-use motley_sched::batch::Client;
+use motley_model::Embedding;
+use motley_sched::batch::{Client, StepPart};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -39,6 +40,8 @@ pub struct Ask {
     pub ignore_end: bool,
     /// Show control tokens written out, for formats that are made of them.
     pub control_tokens: bool,
+    /// The prompt's vector is wanted, and no answer.
+    pub embeds: bool,
 }
 
 /// What happened to a request.
@@ -46,6 +49,8 @@ pub struct Ask {
 pub enum Event {
     /// More of the answer.
     Piece(Piece),
+    /// The prompt's vector, or its scores of a model that ranks.
+    Vector(Vec<f32>),
     /// The answer is whole.
     Done(Done),
     /// It failed; the reason.
@@ -113,6 +118,7 @@ pub(super) struct Stream {
     ignore_end: bool,
     control_tokens: bool,
     max_tokens: usize,
+    pub(super) embeds: bool,
     done: Done,
     pub(super) events: mpsc::Sender<Event>,
     /// When its time is over, by the clock of the worker.
@@ -154,6 +160,7 @@ impl Stream {
             constraint: ask.constraint,
             control_tokens: ask.control_tokens,
             max_tokens: ask.max_tokens,
+            embeds: ask.embeds,
             done: Done {
                 reason: Reason::Length,
                 prompt_tokens: ask.prompt.len(),
@@ -200,6 +207,26 @@ impl Stream {
             Next::End(Reason::Length)
         } else {
             Next::Token(token)
+        }
+    }
+
+    /// Sends the vector of the prompt, whose last rows are `part`.
+    pub(super) fn embed(
+        &self,
+        compute: &impl Compute,
+        part: &StepPart,
+        embedding: Option<Embedding>,
+    ) -> Next {
+        if part.first > 0 && !embedding.is_some_and(Embedding::in_pieces) {
+            return Next::Stuck("the text was computed in pieces".to_owned());
+        }
+        match compute.vector(part.sequence.into()) {
+            Some(vector) if vector.iter().all(|number| number.is_finite()) => {
+                self.send(Event::Vector(vector.to_vec()));
+                Next::End(Reason::Stop)
+            }
+            Some(_) => Next::Stuck("the model computed a vector that is not finite".to_owned()),
+            None => Next::Silent,
         }
     }
 

@@ -268,8 +268,12 @@ impl<C: Compute> Worker<C> {
                 continue;
             }
             let Some(stream) = self.streams.get_mut(&part.request) else { continue };
-            self.figures.answer_tokens += 1;
-            match stream.sample(&self.compute, next - 1) {
+            let came = match stream.embeds {
+                true => stream.embed(&self.compute, part, self.options.embedding),
+                false => stream.sample(&self.compute, next - 1),
+            };
+            self.figures.answer_tokens += u64::from(!stream.embeds);
+            match came {
                 Next::Token(token) => {
                     if !self.planner.on_token(part.request, token) {
                         self.end(part.request, Reason::Length);
@@ -279,7 +283,7 @@ impl<C: Compute> Worker<C> {
                 Next::Failed(bad) => self.fail_one(part.request, bad.to_string()),
                 Next::Stuck(reason) => self.fail_one(part.request, reason),
                 Next::Silent => {
-                    self.fail_one(part.request, "the context has no logits".to_owned());
+                    self.fail_one(part.request, "the context has no output".to_owned());
                 }
             }
         }

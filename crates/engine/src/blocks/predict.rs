@@ -274,6 +274,7 @@ mod tests {
             sequences: 1,
             unified: false,
             precise_attention: false,
+            pooling: None,
         };
         let (model, pools) = engine.parts();
         let mut context =

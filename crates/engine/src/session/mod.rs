@@ -173,6 +173,7 @@ impl Session {
             sequences: 1,
             unified: false,
             precise_attention: options.precise_attention,
+            pooling: None,
         };
         let setup = parts.drive.setup();
         let claims = parts.drive.claims(spec, &model);

@@ -132,7 +132,7 @@ impl Escapes {
     }
 
     /// `text` with a mark after the first character of each place.
-    fn escape(&self, text: &str) -> String {
+    pub(crate) fn escape(&self, text: &str) -> String {
         let found = self.marked.find_overlapping_iter(text).map(|found| found.start());
         let places: BTreeSet<usize> = found.chain(self.begun(text)).collect();
         let mut escaped = String::with_capacity(text.len() + places.len() * MARK.len_utf8());

@@ -1,6 +1,7 @@
 //! Between text and tokens: the chat template, the sampler, text as it arrives.
 //!
 //! * `tokens`: what an engine does with text.
+//! * `texts`: texts that become vectors or scores.
 //! * [`chat`]: the model's own chat template; `literal`: what clients say stays text.
 //! * `template`: what a template expects of Python; `checked`: it sent through checks;
 //!   `operations`: the checks; `budget`: what it may cost.
@@ -19,4 +20,5 @@ pub mod output;
 pub mod sampling;
 pub mod stream;
 mod template;
+mod texts;
 mod tokens;

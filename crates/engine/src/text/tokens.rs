@@ -113,8 +113,18 @@ impl Engine {
         let (begin, end) = (self.model().begin_text(), self.model().end_text());
         let escapes = Escapes::new(self.model().control_texts());
         let text = render_chat(&template, &escapes.conversation(conversation), &begin, &end)?;
+        Ok(self.marked_tokens(&escapes, &text, most_tokens)?)
+    }
+
+    /// Tokens of a text with marks in it, which keep what is between them from being control tokens.
+    pub(super) fn marked_tokens(
+        &self,
+        escapes: &Escapes,
+        text: &str,
+        most_tokens: Option<usize>,
+    ) -> Result<Vec<i32>, TokenizeError> {
         let mut tokens = Vec::new();
-        for piece in &escapes.pieces(&text) {
+        for piece in &escapes.pieces(text) {
             tokens.extend(self.piece_tokens(piece, tokens.is_empty(), most_tokens)?);
         }
         Ok(tokens)

@@ -31,7 +31,7 @@ pub(crate) fn answer(batching: &Batching, prompt: &[i32], max_tokens: usize) -> 
             Event::Piece(piece) => tokens.extend(piece.token.map(|token| token.said.token)),
             Event::Done(done) => return (tokens, done.reused_tokens),
             Event::Failed(reason) => panic!("{reason}"),
-            Event::Late => panic!("late"),
+            Event::Late | Event::Vector(_) => panic!("no answer"),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::seam::claim::{Claims, with_claims};
 use crate::seam::executor::{BlockError, BlockExecutor};
 use crate::seam::link::{BackendLink, SeamCounts};
 use llama_cpp_sys_2 as sys;
-use motley_model::KvType;
+use motley_model::{KvType, Pooling};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,9 @@ pub struct ContextOptions {
     /// Keep the KV cache in f32 and attention in its plain form: twice the memory,
     /// for comparing with references, whatever `kv` says.
     pub precise_attention: bool,
+    /// Make one vector of each sequence in a batch, at [`Context::pooled`]: every row is then an
+    /// output.
+    pub pooling: Option<Pooling>,
 }
 
 /// The two thread pools of a context (A5): switching needs no new KV cache.
@@ -235,6 +238,22 @@ impl Context {
         }
     }
 
+    /// The vector of `sequence`, of its rows in the last batch; scores where it ranks. Only with
+    /// [`ContextOptions::pooling`].
+    pub fn pooled(&self, sequence: i32) -> Option<&[f32]> {
+        // SAFETY: llama.cpp returns null when there is none; it has as many numbers as the model's
+        // kind of pooling gives, until the next decode.
+        unsafe {
+            let row = sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence);
+            let model = self.model.raw();
+            let len = match sys::llama_pooling_type(self.raw.as_ptr()) {
+                sys::LLAMA_POOLING_TYPE_RANK => sys::llama_model_n_cls_out(model) as usize,
+                _ => usize::try_from(sys::llama_model_n_embd_out(model)).unwrap_or(0),
+            };
+            (!row.is_null()).then(|| std::slice::from_raw_parts(row, len))
+        }
+    }
+
     /// Drops `sequence`'s cache from `position` on; `false` when the memory kind
     /// cannot be cut there.
     pub fn truncate(&mut self, sequence: i32, position: i32) -> bool {
@@ -384,6 +403,10 @@ fn params(
         params.type_k = sys::GGML_TYPE_F32;
         params.type_v = sys::GGML_TYPE_F32;
         params.flash_attn_type = sys::LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    }
+    if let Some(pooling) = options.pooling {
+        params.embeddings = true;
+        params.pooling_type = pooling.number() as sys::llama_pooling_type;
     }
     params.abort_callback = Some(is_cancelled);
     params.abort_callback_data = Arc::as_ptr(cancel).cast_mut().cast();

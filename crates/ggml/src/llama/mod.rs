@@ -41,5 +41,5 @@ pub use sampler::{Sampler, SamplerStage, TokenBias};
 pub use shim::Thrown;
 pub use tokenize::{Parsing, TokenizeError};
 pub use vfile::{ReadCounts, VirtualFile};
-pub use vocabulary::InfillTokens;
+pub use vocabulary::{InfillTokens, TextBounds};
 pub use weights::{LaidOutSource, LaidOutWeights, MappedWeights, Stays, Weights};

@@ -19,6 +19,14 @@ pub struct InfillTokens {
     pub middle: i32,
 }
 
+/// Tokens around texts and between two of them, where the vocabulary puts one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextBounds {
+    pub begin: Option<i32>,
+    pub end: Option<i32>,
+    pub separator: Option<i32>,
+}
+
 impl Model {
     /// The bytes of one token; not always whole UTF-8. Control tokens are empty
     /// unless `special`.
@@ -62,6 +70,27 @@ impl Model {
         };
         let known = prefix >= 0 && suffix >= 0 && middle >= 0;
         known.then_some(InfillTokens { prefix, suffix, middle })
+    }
+
+    /// What the vocabulary puts around texts and between them.
+    pub fn text_bounds(&self) -> TextBounds {
+        // SAFETY: the vocabulary lives as long as the model.
+        unsafe {
+            let vocab = self.vocab();
+            let [begin, end, separator] = [
+                sys::llama_vocab_bos(vocab),
+                sys::llama_vocab_eos(vocab),
+                sys::llama_vocab_sep(vocab),
+            ];
+            // Some end texts with what separates them.
+            let end = if end >= 0 { end } else { separator };
+            let put = |token: i32, puts: bool| (puts && token >= 0).then_some(token);
+            TextBounds {
+                begin: put(begin, sys::llama_vocab_get_add_bos(vocab)),
+                end: put(end, sys::llama_vocab_get_add_eos(vocab)),
+                separator: put(separator, sys::llama_vocab_get_add_sep(vocab)),
+            }
+        }
     }
 
     /// Texts that become control tokens where they are parsed. Tokens a vocabulary only defines

@@ -65,6 +65,7 @@ impl TestModel {
             unified: true,
             kv: motley_model::KvType::F16,
             precise_attention: false,
+            pooling: None,
         };
         let mut context =
             Context::new(Arc::clone(&self.model), &shape, pools, (executor, Claims::all()))

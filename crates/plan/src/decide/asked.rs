@@ -117,6 +117,8 @@ pub enum Outputs {
     Streams(u16),
     /// Every token's: text is scored.
     All,
+    /// Every token's, of texts that a server makes vectors of, at most so many at once.
+    Texts(u16),
 }
 
 impl Outputs {
@@ -125,7 +127,7 @@ impl Outputs {
         match self {
             Self::One => 1,
             Self::Streams(streams) => u32::from(streams),
-            Self::All => chunk_tokens,
+            Self::All | Self::Texts(_) => chunk_tokens,
         }
     }
 
@@ -133,6 +135,7 @@ impl Outputs {
     pub fn states(self) -> u32 {
         match self {
             Self::One | Self::All => 1,
+            Self::Texts(texts) => texts.into(),
             Self::Streams(streams) => u32::from(streams) + u32::from(saved_states(streams)),
         }
     }

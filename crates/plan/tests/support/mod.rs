@@ -70,6 +70,8 @@ pub(crate) fn spec(numbers: Numbers) -> ModelSpec {
         leading_dense_layers: 0,
         router: None,
         chat_template: None,
+        rerank_template: None,
+        embedding: None,
         sampling: motley_model::SamplingHints::default(),
         tensors,
         layers,

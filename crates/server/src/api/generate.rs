@@ -8,14 +8,17 @@ use crate::gate::Ticket;
 use crate::keys::{AskedBy, Caller};
 use crate::models::{InUse, Models};
 use crate::priority::give_way;
-use crate::request::{PreparedRequest, Wanted};
+use crate::request::{PreparedRequest, Texts, Wanted};
 use crate::response::{EventFormatter, respond, submit};
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use motley_engine::batching::{Ask, Event};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 
 /// Reads a body of type `R`, checks it with `prepare` and sends what the engine generates in
 /// the shapes of the formatter that `prepare` returns.
@@ -48,6 +51,17 @@ pub(super) struct Asker {
     asker: AskedBy,
     started: Instant,
     ticket: Ticket,
+}
+
+impl Asker {
+    /// Who asks, with the time that is left.
+    fn now(&self) -> Result<AskedBy, ApiError> {
+        let deadline = left(self.asker, self.started);
+        match deadline.is_some_and(|left| left.is_zero()) {
+            true => Err(ApiError::late()),
+            false => Ok(AskedBy { deadline, ..self.asker }),
+        }
+    }
 }
 
 /// Reads a body of type `R` and makes of it what `prepare` says, when its model is there and its
@@ -123,12 +137,36 @@ pub(super) async fn answer<F: EventFormatter>(
     prepared: PreparedRequest,
     formatter: F,
 ) -> Result<Response, ApiError> {
-    // What waiting for the model and the turn took is over.
-    let deadline = left(by.asker, by.started);
-    if deadline.is_some_and(|left| left.is_zero()) {
-        return Err(ApiError::late());
-    }
-    let submitted = submit(&by.app, AskedBy { deadline, ..by.asker }, prepared)?;
+    let submitted = submit(&by.app, by.now()?, prepared)?;
     drop(by.ticket);
     respond(by.app, submitted, formatter, by.started).await
+}
+
+/// The engine's vectors of texts, in their order. Only a few are in its queue at once: others get
+/// their turn.
+pub(super) async fn vectors(by: Asker, texts: Texts) -> Result<(InUse, Vec<Vec<f32>>), ApiError> {
+    let at_once = usize::from(by.app.batching.options().sequences);
+    let vector = |prompt| {
+        let by = &by;
+        async move {
+            let AskedBy { client, deadline } = by.now()?;
+            let ask = Ask { client, deadline, prompt, embeds: true, ..Ask::default() };
+            vector_of(&by.app, by.app.batching.submit(ask)?).await
+        }
+    };
+    let vectors = stream::iter(texts).map(vector).buffered(at_once).try_collect().await?;
+    by.app.metrics.whole_answer(by.started.elapsed());
+    Ok((by.app, vectors))
+}
+
+async fn vector_of(app: &App, mut events: mpsc::Receiver<Event>) -> Result<Vec<f32>, ApiError> {
+    loop {
+        match events.recv().await {
+            Some(Event::Vector(vector)) => return Ok(vector),
+            Some(Event::Failed(reason)) => return Err(app.failed(&reason)),
+            Some(Event::Late) => return Err(ApiError::late()),
+            Some(Event::Piece(_) | Event::Done(_)) => {}
+            None => return Err(app.failed("the engine has stopped")),
+        }
+    }
 }

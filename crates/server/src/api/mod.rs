@@ -1,6 +1,7 @@
 //! One file per route.
 //!
 //! * `chat`, `completions`, `messages`, `responses`, `ollama`: text; all through `generate`.
+//! * `embeddings`: vectors and scores of texts.
 //! * `infill`: gaps in texts; `tokens`: text to tokens and back; both as llama.cpp has them.
 //! * `models`, `ollama_models`, `health`, `dashboard`: what is served, whether it works, what it does.
 //! * `settings`: what the page begins with.
@@ -9,6 +10,7 @@
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod dashboard;
+pub(crate) mod embeddings;
 mod generate;
 pub(crate) mod health;
 pub(crate) mod infill;

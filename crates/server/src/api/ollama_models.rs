@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
 use motley_engine::text::output::OutputFormat;
-use motley_model::{ModelSpec, Quantisation, Sizes};
+use motley_model::{ModelSpec, Pooling, Quantisation, Sizes};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -97,7 +97,8 @@ fn all_about(models: &Models, index: usize) -> OllamaShow {
     ]);
     let template = spec.chat_template.clone().unwrap_or_default();
     let capabilities = [
-        ("completion", true),
+        ("completion", spec.embedding.is_none()),
+        ("embedding", spec.embedding.is_some_and(|texts| texts.pooling != Pooling::Rank)),
         ("tools", template.contains("tools")),
         ("thinking", OutputFormat::of(&template, &[]).thoughts.is_some()),
     ];

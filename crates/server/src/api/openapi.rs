@@ -1,8 +1,8 @@
 //! The OpenAPI document, generated from the types.
 
 use super::{
-    chat, completions, dashboard, health, infill, messages, models, ollama, ollama_models,
-    responses, room, settings, tokens,
+    chat, completions, dashboard, embeddings, health, infill, messages, models, ollama,
+    ollama_models, responses, room, settings, tokens,
 };
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -28,6 +28,9 @@ use utoipa::OpenApi;
         ollama_models::show,
         ollama_models::version,
         infill::infill,
+        embeddings::embeddings,
+        embeddings::rerank,
+        embeddings::ollama_embed,
         tokens::tokenize,
         tokens::detokenize,
         health::health,

@@ -3,12 +3,6 @@
 use crate::error::ApiError;
 use axum::http::StatusCode;
 
-/// `POST /v1/embeddings`: not implemented.
-pub(crate) async fn embeddings() -> ApiError {
-    let message = "this server generates text; embeddings are not supported";
-    ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", message)
-}
-
 /// Any other path.
 pub(crate) async fn not_found() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "not_found", "unknown route; see /openapi.json")

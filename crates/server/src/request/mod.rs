@@ -7,6 +7,7 @@
 //! * `schema`: formats, grammars and forced calls to a constraint.
 //! * `infill`: a text with a gap; `gap`: its prompt.
 //! * `anthropic`, `responses`, `ollama`: other APIs' conversations as those of chat completions.
+//! * `texts`: texts whose vectors or scores are wanted.
 //! * `tokens`: text to tokens and back.
 //! * `wanted`: which model a body asks for, looked at first.
 
@@ -19,6 +20,7 @@ pub(crate) mod prompt;
 mod responses;
 pub(crate) mod schema;
 pub(crate) mod size;
+mod texts;
 mod tokens;
 mod wanted;
 
@@ -26,12 +28,15 @@ pub(crate) use anthropic::{count_tokens, prepare_messages};
 pub(crate) use infill::prepare_infill;
 pub(crate) use ollama::{prepare_ollama_chat, prepare_ollama_generate};
 pub(crate) use responses::{PreparedResponse, prepare_response};
+pub(crate) use texts::{
+    Dimensions, Texts, prepare_embeddings, prepare_ollama_embed, prepare_rerank,
+};
 pub(crate) use tokens::{detokenize, tokenize};
 pub(crate) use wanted::Wanted;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::wire::{ChatRequest, CompletionPrompt, CompletionRequest, Message};
+use crate::wire::{ChatRequest, CompletionRequest, Message, Prompts};
 use motley_engine::ChatError;
 use motley_engine::batching::Ask;
 use motley_engine::text::output::{ArgumentTypes, Calls, Format, OutputFormat, Parser};
@@ -168,10 +173,10 @@ fn prompts(app: &App, request: &CompletionRequest) -> Result<Vec<TextPrompt>, Ap
         Ok((tokens.as_slice().into(), String::from_utf8_lossy(&bytes).into_owned()))
     };
     match &request.prompt {
-        CompletionPrompt::Text(one) => Ok(vec![text(one)?]),
-        CompletionPrompt::Texts(many) => many.iter().map(text).collect(),
-        CompletionPrompt::Tokens(one) => Ok(vec![tokens(one)?]),
-        CompletionPrompt::TokenLists(many) => many.iter().map(tokens).collect(),
+        Prompts::Text(one) => Ok(vec![text(one)?]),
+        Prompts::Texts(many) => many.iter().map(text).collect(),
+        Prompts::Tokens(one) => Ok(vec![tokens(one)?]),
+        Prompts::TokenLists(many) => many.iter().map(tokens).collect(),
     }
 }
 

@@ -6,9 +6,9 @@ use super::{PreparedRequest, params, prepare_chat, prepare_completion, turn};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::wire::{
-    ChatRequest, CompletionPrompt, CompletionRequest, FormFields, Message, OllamaCall,
-    OllamaChatRequest, OllamaFields, OllamaGenerateRequest, OllamaMessage, ResponseFormat,
-    SamplingFields, Schema, Think,
+    ChatRequest, CompletionRequest, FormFields, Message, OllamaCall, OllamaChatRequest,
+    OllamaFields, OllamaGenerateRequest, OllamaMessage, Prompts, ResponseFormat, SamplingFields,
+    Schema, Think,
 };
 use serde_json::{Map, Value, json};
 
@@ -91,7 +91,7 @@ fn completion(prompt: String, fields: OllamaFields) -> Result<CompletionRequest,
     }
     Ok(CompletionRequest {
         model: fields.model.clone(),
-        prompt: CompletionPrompt::Text(prompt),
+        prompt: Prompts::Text(prompt),
         // As many as fit, where OpenAI's route has few.
         max_tokens: Some(most_tokens(&fields)?.unwrap_or(i32::MAX as u32)),
         logprobs: None,

@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::wire::{CompletionPrompt, Message};
+use crate::wire::{Message, Prompts};
 use motley_engine::batching::Refused;
 use motley_engine::{Engine, SubmitError};
 use motley_model::format_bytes;
@@ -21,15 +21,11 @@ pub(crate) fn prompt_bytes_max(engine: &Engine, longest: u32) -> usize {
 
 /// Refuses no prompts, more choices than a request may have, and prompts that are too long for
 /// certain.
-pub(crate) fn check_prompts(
-    app: &App,
-    prompt: &CompletionPrompt,
-    choices: u32,
-) -> Result<(), ApiError> {
+pub(crate) fn check_prompts(app: &App, prompt: &Prompts, choices: u32) -> Result<(), ApiError> {
     let prompts = match prompt {
-        CompletionPrompt::Text(_) | CompletionPrompt::Tokens(_) => 1,
-        CompletionPrompt::Texts(many) => many.len(),
-        CompletionPrompt::TokenLists(many) => many.len(),
+        Prompts::Text(_) | Prompts::Tokens(_) => 1,
+        Prompts::Texts(many) => many.len(),
+        Prompts::TokenLists(many) => many.len(),
     };
     if prompts == 0 {
         return Err(ApiError::invalid("prompt", "there is no prompt in it"));
@@ -39,12 +35,12 @@ pub(crate) fn check_prompts(
         return Err(ApiError::invalid("prompt", format!("at most {most} choices in one request")));
     }
     match prompt {
-        CompletionPrompt::Text(one) => check_text(app, "prompt", one.len()),
-        CompletionPrompt::Texts(many) => {
+        Prompts::Text(one) => check_text(app, "prompt", one.len()),
+        Prompts::Texts(many) => {
             many.iter().try_for_each(|text| check_text(app, "prompt", text.len()))
         }
-        CompletionPrompt::Tokens(one) => check_tokens(app, one.len()),
-        CompletionPrompt::TokenLists(many) => {
+        Prompts::Tokens(one) => check_tokens(app, one.len()),
+        Prompts::TokenLists(many) => {
             many.iter().try_for_each(|tokens| check_tokens(app, tokens.len()))
         }
     }

@@ -102,7 +102,7 @@ impl EventFormatter for MessagesFormatter {
                 self.reason = Some(done.reason);
                 self.parts.finish()
             }
-            Event::Failed(_) | Event::Late => Vec::new(),
+            Event::Vector(_) | Event::Failed(_) | Event::Late => Vec::new(),
         };
         steps.into_iter().map(|step| self.event(step)).collect()
     }

@@ -63,7 +63,7 @@ impl EventFormatter for ChatFormatter {
         let pieces = match event {
             Event::Piece(piece) => choice.piece(index, piece),
             Event::Done(done) => choice.end(index, finish_reason(done.reason)),
-            Event::Failed(_) | Event::Late => Vec::new(),
+            Event::Vector(_) | Event::Failed(_) | Event::Late => Vec::new(),
         };
         pieces.into_iter().map(|piece| self.chunk(vec![piece])).collect()
     }

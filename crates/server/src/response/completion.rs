@@ -59,7 +59,7 @@ impl EventFormatter for CompletionFormatter {
                 text.push_str(&said.text);
             }
             Event::Done(done) => piece.finish_reason = Some(finish_reason(done.reason)),
-            Event::Failed(_) | Event::Late => return Vec::new(),
+            Event::Vector(_) | Event::Failed(_) | Event::Late => return Vec::new(),
         }
         piece.text = text;
         vec![self.chunk(vec![piece], None)]

@@ -66,7 +66,7 @@ impl EventFormatter for InfillFormatter {
                 self.reason = Some(done.reason);
                 Vec::new()
             }
-            Event::Failed(_) | Event::Late => Vec::new(),
+            Event::Vector(_) | Event::Failed(_) | Event::Late => Vec::new(),
         }
     }
 

@@ -77,7 +77,7 @@ impl EventFormatter for OllamaFormatter {
                 self.done_reason = finish_reason(done.reason);
                 self.parser.finish().into_iter().collect()
             }
-            Event::Failed(_) | Event::Late => Parsed::default(),
+            Event::Vector(_) | Event::Failed(_) | Event::Late => Parsed::default(),
         };
         if said == Parsed::default() {
             return Vec::new();

@@ -138,14 +138,10 @@ impl ActiveRequest {
                 let first = index.is_multiple_of(self.choices.max(1));
                 count(&mut self.usage, first, done);
             }
-            Event::Failed(reason) => {
-                // Reasons may name files of this machine, so they go to its log only.
-                tracing::error!(target: "motley", reason, "a request failed");
-                let message = "the engine could not compute this; the server's log says why";
-                let dead = self.app.check_alive().err();
-                return Some(Err(dead.unwrap_or_else(|| ApiError::server(message))));
-            }
+            Event::Failed(reason) => return Some(Err(self.app.failed(reason))),
             Event::Late => return Some(Err(ApiError::late())),
+            // Of texts, which do not come this way.
+            Event::Vector(_) => {}
             Event::Piece(piece) => {
                 if self.app.options.log_text {
                     tracing::info!(target: crate::LOG_TEXT_TARGET, answer = index, text = piece.text);

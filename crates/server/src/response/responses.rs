@@ -98,7 +98,7 @@ impl EventFormatter for ResponsesFormatter {
         let (steps, reason) = match event {
             Event::Piece(piece) => (self.parts.push(&piece.text), None),
             Event::Done(done) => (self.parts.finish(), Some(done.reason)),
-            Event::Failed(_) | Event::Late => (Vec::new(), None),
+            Event::Vector(_) | Event::Failed(_) | Event::Late => (Vec::new(), None),
         };
         if let Some(reason) = reason {
             self.done(reason);

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 pub struct CompletionRequest {
     /// Any name: one model is served. With `--strict-model` its own name, or none.
     pub model: Option<String>,
-    pub prompt: CompletionPrompt,
+    pub prompt: Prompts,
     /// Most tokens of a choice; 16 when absent, as in OpenAI's API.
     #[schema(minimum = 1)]
     pub max_tokens: Option<u32>,
@@ -33,7 +33,7 @@ pub struct CompletionRequest {
 /// One prompt or several, as text or as tokens.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum CompletionPrompt {
+pub enum Prompts {
     Text(String),
     Texts(Vec<String>),
     /// One prompt's tokens.

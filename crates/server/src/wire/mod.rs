@@ -1,6 +1,7 @@
 //! The API's types, as clients write and read them. No behaviour beyond defaults.
 //!
 //! * `chat`, `completion`: requests, responses and chunks of one route of OpenAI's each.
+//! * `embeddings`: of vectors and scores.
 //! * `responses`: the same of its newer route; `anthropic`: of Anthropic's routes;
 //!   `ollama`: of Ollama's; `tokens`, `infill`: of llama.cpp's.
 //! * `common`: what OpenAI's share: sampling, usage, models; `form`: what a text must look like.
@@ -9,6 +10,7 @@ mod anthropic;
 mod chat;
 mod common;
 mod completion;
+mod embeddings;
 mod form;
 mod infill;
 mod ollama;
@@ -28,14 +30,19 @@ pub use chat::{
 };
 pub use common::{Model, ModelList, SamplingFields, Stop, StreamOptions, Usage, UsageDetails};
 pub use completion::{
-    CompletionChoice, CompletionLogprobs, CompletionPrompt, CompletionRequest, CompletionResponse,
+    CompletionChoice, CompletionLogprobs, CompletionRequest, CompletionResponse, Prompts,
+};
+pub use embeddings::{
+    EmbeddedText, EmbeddingEncoding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse,
+    RankedText, RerankDocument, RerankRequest, RerankResponse, TextsUsage,
 };
 pub use form::{FormFields, StructuredOutputs};
 pub use infill::{InfillRequest, InfillResponse};
 pub use ollama::{
-    OllamaAnswer, OllamaCall, OllamaChatRequest, OllamaCounts, OllamaDetails, OllamaError,
-    OllamaFields, OllamaFormat, OllamaFunction, OllamaGenerateRequest, OllamaMessage, OllamaModel,
-    OllamaModels, OllamaOptions, OllamaSaid, OllamaShow, OllamaShowRequest, OllamaVersion, Think,
+    OllamaAnswer, OllamaCall, OllamaChatRequest, OllamaCounts, OllamaDetails, OllamaEmbedRequest,
+    OllamaEmbeddings, OllamaError, OllamaFields, OllamaFormat, OllamaFunction,
+    OllamaGenerateRequest, OllamaMessage, OllamaModel, OllamaModels, OllamaOptions, OllamaSaid,
+    OllamaShow, OllamaShowRequest, OllamaVersion, Think,
 };
 pub use responses::{
     AnswerItem, AnswerPart, AnswerReasoning, AnswerStatus, AnswerText, DeletedResponse,

@@ -3,6 +3,7 @@
 
 use super::chat::Tool;
 use super::common::{Stop, object};
+use super::completion::Prompts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -36,6 +37,32 @@ pub struct OllamaGenerateRequest {
     pub images: Option<Vec<String>>,
     #[serde(flatten)]
     pub common: OllamaFields,
+}
+
+/// Texts whose vectors are wanted.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct OllamaEmbedRequest {
+    /// Any name where one model is served; with `--strict-model`, or of several, its own.
+    pub model: Option<String>,
+    /// At most 2048. Without one nothing is computed: the model is loaded.
+    pub input: Option<Prompts>,
+    /// Cut texts that are too long for the model, in place of refusing them; true when absent.
+    pub truncate: Option<bool>,
+    /// Only the first so many numbers of each vector, scaled to length 1 again.
+    #[schema(minimum = 1)]
+    pub dimensions: Option<u32>,
+    /// How long the model stays loaded after this: seconds, or a time such as `10m`; below 0 until
+    /// another needs its memory.
+    pub keep_alive: Option<Value>,
+}
+
+/// Vectors of length 1, in the order of the texts.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct OllamaEmbeddings {
+    pub model: String,
+    pub embeddings: Vec<Vec<f32>>,
+    #[serde(flatten)]
+    pub counts: OllamaCounts,
 }
 
 /// What both have.

@@ -11,13 +11,18 @@
 
 use super::{Request, router};
 use crate::gguf_source::Tokenizer;
-use motley_model::gguf::{GgmlType, MetaValue, Metadata, TensorDesc};
+use motley_model::Pooling;
+use motley_model::gguf::{GgmlType, MetaValue, Metadata, StringArray, TensorDesc};
 
 /// Standard deviation of token embeddings as they enter the first layer.
 const EMBEDDING_STD: f32 = 1.0;
 
 /// Standard deviation of biases: seen in the results, but not ruling them.
 const BIAS_STD: f32 = 0.1;
+
+/// Standard deviation of a classifier's weights: scores of different texts differ, and none is nearly
+/// certain.
+const CLASSIFIER_STD: f32 = 0.05;
 
 /// `LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID`.
 pub(super) const GATING_SIGMOID: u32 = 2;
@@ -90,6 +95,9 @@ impl Plan {
         self.key("attention.layer_norm_rms_epsilon", 1e-6f32);
         self.key("expert_count", count(shape.experts));
         self.key("expert_used_count", count(shape.topk));
+        if let Some(pooling) = self.request.pooling {
+            self.key("pooling_type", pooling.number());
+        }
     }
 
     /// Sets a key of the architecture: `<arch>.<name>`.
@@ -132,6 +140,14 @@ impl Plan {
         self.push("token_embd.weight", &[hidden, vocab], ty, Values::Random { std });
         self.norm("output_norm.weight", hidden);
         self.matrix("output.weight", &[hidden, vocab]);
+    }
+
+    /// A matrix of two scores, where texts are ranked: yes and no.
+    pub fn classifier(&mut self) {
+        if self.request.pooling == Some(Pooling::Rank) {
+            self.key("classifier.output_labels", StringArray::from_iter(["yes", "no"]));
+            self.random("cls.output.weight", &[self.request.shape.hidden, 2], CLASSIFIER_STD);
+        }
     }
 
     /// Attention matrices `q`, `k`, `v` and `output` of heads of one width.

@@ -1,6 +1,7 @@
 //! What to generate, and the file name that says so.
 
 use super::{Arch, Preset, Shape};
+use motley_model::Pooling;
 use motley_model::gguf::GgmlType;
 
 /// Part of every cached file's name; rises when the same request gives other bytes.
@@ -21,13 +22,23 @@ pub struct Request {
     pub skew: f32,
     /// Number of files.
     pub shards: u32,
+    /// A model that makes vectors or scores of texts in place of answers.
+    pub pooling: Option<Pooling>,
 }
 
 impl Request {
     /// The plain request for a preset: its own type, seed 0, no skew, one file.
     pub fn of_preset(preset: Preset) -> Self {
         let (arch, shape) = (preset.arch(), preset.shape());
-        Self { arch, shape, quant: arch.default_quant(), seed: 0, skew: 0.0, shards: 1 }
+        Self {
+            arch,
+            shape,
+            quant: arch.default_quant(),
+            seed: 0,
+            skew: 0.0,
+            shards: 1,
+            pooling: None,
+        }
     }
 
     /// File name with the whole request.
@@ -39,6 +50,9 @@ impl Request {
         );
         if self.skew != 0.0 {
             name += &format!("-skew{}", self.skew);
+        }
+        if let Some(pooling) = self.pooling {
+            name += &format!("-{}", pooling.name());
         }
         format!("{name}-seed{}-v{GENERATOR_VERSION}.gguf", self.seed)
     }

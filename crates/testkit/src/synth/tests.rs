@@ -64,6 +64,7 @@ fn expected(arch: Arch) -> Features {
             leading_dense_layers: 1,
             ..PLAIN
         },
+        Arch::Qwen3 => unreachable!("no experts"),
     }
 }
 

@@ -13,8 +13,10 @@ use crate::state;
 use anyhow::{Context, Result, ensure};
 use motley_engine::batching::PrefixCache;
 use motley_engine::{EnergyWatch, Runtime, Seam};
+use motley_model::Pooling;
 use motley_server::{
-    ApiKey, OfferedModels, ServeError, ServeLimits, ServeOptions, Server, bodies_bytes,
+    ApiKey, OfferedModel, OfferedModels, ServeError, ServeLimits, ServeOptions, Server,
+    bodies_bytes,
 };
 use plan::Planned;
 use std::net::SocketAddr;
@@ -60,12 +62,13 @@ async fn answer(
 ) -> Result<()> {
     let has_key = !options.keys.is_empty();
     let names: Vec<String> = offered.models.iter().map(|model| model.name.clone()).collect();
+    let use_of = use_of(&offered.models);
     // One alone is wanted by everybody; of several nobody knows which.
     let at_once: &[usize] = if names.len() == 1 { &[0] } else { &[] };
     let server = Server::start(offered, at_once, options).await.map_err(unwrapped)?;
     tell_the_system();
     sandbox.restrict_calls()?;
-    announce(global, server.address(), &names, has_key);
+    announce(global, (server.address(), use_of), &names, has_key);
     if !server.run(told_to_stop()).await && !global.json {
         eprintln!("motley: some answers were cut off");
     }
@@ -135,7 +138,19 @@ fn serve_options(serve: &Serve, keys: Vec<ApiKey>, energy: EnergyWatch) -> Serve
     }
 }
 
-fn announce(global: &Global, address: SocketAddr, names: &[String], has_key: bool) {
+/// What the models are for, when it is not chatting.
+fn use_of(models: &[OfferedModel]) -> Option<&'static str> {
+    let embedding = models.iter().map(|model| model.spec.embedding).collect::<Option<Vec<_>>>()?;
+    let ranks = embedding.iter().all(|embedding| embedding.pooling == Pooling::Rank);
+    Some(if ranks { "scores of texts on /v1/rerank" } else { "vectors of texts on /v1/embeddings" })
+}
+
+fn announce(
+    global: &Global,
+    (address, use_of): (SocketAddr, Option<&str>),
+    names: &[String],
+    has_key: bool,
+) {
     if global.json {
         println!("{}", serde_json::json!({ "url": format!("http://{address}"), "models": names }));
         return;
@@ -143,7 +158,9 @@ fn announce(global: &Global, address: SocketAddr, names: &[String], has_key: boo
     if names.len() > 1 {
         eprintln!("motley: loaded when asked for: {}", names.join(", "));
     }
-    eprintln!("motley: chat on http://{address}/, OpenAI API on http://{address}/v1");
+    let chat = format!("chat on http://{address}/, OpenAI API on http://{address}/v1");
+    let told = use_of.map_or(chat, |what| format!("http://{address} has {what}"));
+    eprintln!("motley: {told}");
     if !address.ip().is_loopback() && !has_key {
         eprintln!("motley: anyone who reaches this address may use it; --api-key asks for a key");
     }

@@ -77,11 +77,10 @@ fn side_by_side(
     room: Option<u64>,
     serve: &Serve,
 ) -> Result<Vec<LoadArgs>> {
-    let outputs = Outputs::Streams(serve.streams);
     let mut load = serve.loading();
-    let mut least = load.wishes.asked(outputs);
-    least.context_tokens.get_or_insert(DEFAULT_CONTEXT_TOKENS);
     let size = |(known, path): (&Known, &PathBuf)| {
+        let mut least = load.wishes.asked(outputs(serve, &known.spec));
+        least.context_tokens.get_or_insert(DEFAULT_CONTEXT_TOKENS);
         let found = known.decide(&least).with_context(|| no_plan(path))?;
         Ok(found.budget.largest_sensible_bytes())
     };
@@ -106,9 +105,8 @@ fn one(
     path: PathBuf,
     name: String,
 ) -> Result<Planned> {
-    let outputs = Outputs::Streams(serve.streams);
-    let (decision, npu_share) =
-        npu::decide(&known, load, outputs, &serve.npu).with_context(|| no_plan(&path))?;
+    let (decision, npu_share) = npu::decide(&known, load, outputs(serve, &known.spec), &serve.npu)
+        .with_context(|| no_plan(&path))?;
     let paced = serve.step_time.is_some();
     ensure!(
         !(decision.exact && paced),
@@ -121,7 +119,7 @@ fn one(
         path,
         files: known.files.paths.clone(),
         most_used: most_used.unwrap_or_default(),
-        batch: batch_options(serve, &decision),
+        batch: batch_options(serve, &known.spec, &decision),
         decision,
         npu_share,
         prefix_cache: None,
@@ -129,6 +127,14 @@ fn one(
             .map_or(DISK_BYTES_PER_SECOND, |disk| disk.alone_gb_per_s * 1e9),
         spec: Arc::new(known.spec),
     })
+}
+
+/// What is computed of each pass.
+fn outputs(serve: &Serve, spec: &ModelSpec) -> Outputs {
+    match spec.embedding {
+        Some(_) => Outputs::Texts(serve.streams),
+        None => Outputs::Streams(serve.streams),
+    }
 }
 
 fn no_plan(path: &Path) -> String {
@@ -145,8 +151,8 @@ impl Planned {
     }
 }
 
-fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
-    BatchOptions {
+fn batch_options(serve: &Serve, spec: &ModelSpec, decision: &Decision) -> BatchOptions {
+    let options = BatchOptions {
         context_tokens: decision.session.context_tokens,
         longest_tokens: decision.longest_tokens.unwrap_or(u32::MAX),
         kv: decision.session.kv,
@@ -159,7 +165,9 @@ fn batch_options(serve: &Serve, decision: &Decision) -> BatchOptions {
         share_prefixes: !serve.safety.no_share_prefix,
         saved_states: saved_states(serve.streams),
         exact: decision.exact,
-    }
+        embedding: None,
+    };
+    spec.embedding.map_or(options, |embedding| options.for_texts(embedding))
 }
 
 /// The files that were named, and those of folders that were: each model once, in the order of

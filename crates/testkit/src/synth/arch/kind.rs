@@ -5,7 +5,7 @@ use motley_model::gguf::GgmlType;
 use std::fmt;
 use std::str::FromStr;
 
-/// An architecture with routed experts.
+/// An architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arch {
     /// Qwen3-MoE: normalised softmax router, norms on heads.
@@ -36,10 +36,12 @@ pub enum Arch {
     Deepseek32,
     /// Gemma 4 with experts: sliding windows, dense FFN beside experts of two matrices.
     Gemma4,
+    /// Qwen3: no experts. What llama.cpp has of it ranks texts, as it does for none of the others.
+    Qwen3,
 }
 
 impl Arch {
-    /// Every architecture.
+    /// Every architecture with routed experts.
     pub const ALL: &'static [Self] = &[
         Self::Qwen3moe,
         Self::Llama,
@@ -74,6 +76,7 @@ impl Arch {
             Self::MinimaxM2 => "minimax-m2",
             Self::Deepseek32 => "deepseek32",
             Self::Gemma4 => "gemma4",
+            Self::Qwen3 => "qwen3",
         }
     }
 

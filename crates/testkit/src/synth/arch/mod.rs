@@ -16,6 +16,7 @@ mod minimax_m2;
 mod olmoe;
 mod phimoe;
 mod qwen2moe;
+mod qwen3;
 mod qwen35moe;
 mod qwen3moe;
 
@@ -39,7 +40,12 @@ pub fn check(arch: Arch, shape: &Shape) -> Result<()> {
         Arch::Deepseek32 => deepseek32::check(shape),
         Arch::Glm4moe => glm4moe::check(shape),
         Arch::Qwen35moe | Arch::Granitehybrid | Arch::Gemma4 => layers_of_both_kinds(arch, shape),
-        Arch::Qwen3moe | Arch::Llama | Arch::GptOss | Arch::Granitemoe | Arch::MinimaxM2 => Ok(()),
+        Arch::Qwen3moe
+        | Arch::Llama
+        | Arch::GptOss
+        | Arch::Granitemoe
+        | Arch::MinimaxM2
+        | Arch::Qwen3 => Ok(()),
     }
 }
 
@@ -62,6 +68,7 @@ pub fn plan(request: &Request, tokenizer: &Tokenizer) -> Plan {
         Arch::MinimaxM2 => minimax_m2::fill(&mut plan, shape),
         Arch::Deepseek32 => deepseek32::fill(&mut plan, shape),
         Arch::Gemma4 => gemma4::fill(&mut plan, shape),
+        Arch::Qwen3 => qwen3::fill(&mut plan, shape),
     }
     plan
 }
