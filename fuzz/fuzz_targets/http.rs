@@ -13,7 +13,7 @@ use motley_engine::{
 };
 use motley_server::trial::{Route, Trial};
 use motley_server::{
-    LoadError, LoadedModel, Loader, OfferedModels, ServeLimits, ServeOptions,
+    LoadError, LoadedModel, Loader, OfferedModels, ServeLimits, ServeOptions, Telemetry,
 };
 use motley_testkit::gguf_source::Tokenizer;
 use motley_testkit::synth::{self, Arch, Preset, Request, Shape};
@@ -76,6 +76,7 @@ fn trial() -> &'static Trial {
             keys: Vec::new(),
             cors_origin: None,
             log_text: false,
+            telemetry: Telemetry::default(),
             energy: Arc::new(EnergyWatch::default().count()),
             limits: ServeLimits::default(),
         };

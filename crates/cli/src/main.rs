@@ -16,6 +16,7 @@ mod load;
 mod log;
 mod model_name;
 mod npu;
+mod otlp;
 mod page;
 mod pulling;
 mod recorder;

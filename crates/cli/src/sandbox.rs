@@ -14,40 +14,51 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Sandbox {
     wish: SandboxArg,
     files: Option<FilesHeld>,
+    outgoing: Outgoing,
+}
+
+/// What the rest of a command needs.
+pub(crate) struct Needs<'a> {
+    pub(crate) model_files: Vec<PathBuf>,
+    /// Whether a GPU or NPU computes.
+    pub(crate) devices: bool,
+    pub(crate) written: &'a [PathBuf],
+    /// Folder of a library that loads more when it is first used.
+    pub(crate) library: Option<PathBuf>,
+    /// The one port that connections are made to.
+    pub(crate) outgoing_port: Option<u16>,
 }
 
 impl Sandbox {
     /// Before the model is loaded and any thread started that stays, and after the last child
-    /// process: from here on only the model, `written`, the folder of a `library` that loads more
-    /// and what describes the machine can be opened.
-    pub(crate) fn restrict_files(
-        wish: SandboxArg,
-        model_files: Vec<PathBuf>,
-        devices: bool,
-        (written, library): (&[PathBuf], Option<PathBuf>),
-    ) -> Result<Self> {
+    /// process: from here on only what the command `needs` and what describes the machine can be
+    /// opened.
+    pub(crate) fn restrict_files(wish: SandboxArg, needs: Needs<'_>) -> Result<Self> {
+        let Needs { model_files, devices, written, library, outgoing_port } = needs;
         let allowed = Allowed {
             model_files,
             own_paths: written.iter().filter_map(|path| place_of(path)).collect(),
             devices: devices || library.is_some(),
             libraries: library,
-            outgoing_ports: Vec::new(),
+            outgoing_ports: outgoing_port.into_iter().collect(),
         };
         let files = match wish {
             SandboxArg::Off => None,
             _ => given_up(wish, "files", restrict_files(&allowed))?,
         };
-        Ok(Self { wish, files })
+        let outgoing = outgoing_port.map_or(Outgoing::None, |_| Outgoing::ToConfigured);
+        Ok(Self { wish, files, outgoing })
     }
 
     /// Once the model is loaded, its contexts are made and the socket is bound: programs, new
-    /// sockets and the rest of what is not needed are refused to every thread.
+    /// sockets (unless there is somebody to be told of requests) and the rest of what is not needed
+    /// are refused to every thread.
     pub(crate) fn restrict_calls(&self) -> Result<()> {
         if self.wish == SandboxArg::Off {
             tracing::info!("sandbox: off");
             return Ok(());
         }
-        let calls = given_up(self.wish, "system calls", restrict_calls(Outgoing::None))?;
+        let calls = given_up(self.wish, "system calls", restrict_calls(self.outgoing))?;
         let files = self.files.as_ref().map_or("files are not".to_owned(), ToString::to_string);
         let calls = calls.map_or("system calls are not", |()| "system calls by seccomp");
         tracing::info!("sandbox: restricted: {files}; {calls}");

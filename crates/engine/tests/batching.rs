@@ -226,6 +226,28 @@ fn too_long_and_too_many_are_refused() {
     assert!(many.iter().filter(|one| one.is_ok()).count() >= 2);
 }
 
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a test may read the clock")]
+fn the_times_of_an_answer_are_all_of_its_time() {
+    let Some(engine) = engine() else { return };
+    let batching = start(&engine, false);
+    let begun = Instant::now();
+    let mut asked: Vec<_> =
+        PROMPTS.map(|prompt| batching.submit(ask(&engine, prompt, 12)).unwrap()).into();
+    for events in &mut asked {
+        let ended = std::iter::from_fn(|| events.blocking_recv()).find_map(|event| match event {
+            Event::Done(done) => Some(done),
+            _ => None,
+        });
+        let times = ended.expect("an end").times;
+        let all = times.waited + times.prompt + times.answer;
+        assert!(times.prompt > Duration::ZERO && times.answer > Duration::ZERO, "{times:?}");
+        assert!(all <= begun.elapsed(), "{times:?}");
+        // Nothing is read from the disk here.
+        assert_eq!(times.prompt_disk + times.answer_disk, Duration::ZERO);
+    }
+}
+
 #[allow(clippy::disallowed_methods, reason = "a test may wait")]
 fn until(done: impl Fn() -> bool) {
     let start = Instant::now();

@@ -5,7 +5,7 @@ use crate::clients::State;
 use crate::events::{Event, Events};
 use crate::plan::DEADLINE;
 use motley_engine::SubmitError;
-use motley_engine::batching::{Done, Door, Event as Said, Health, Refused};
+use motley_engine::batching::{AnswerTimes, Done, Door, Event as Said, Health, Refused};
 use std::time::Duration;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -116,6 +116,7 @@ impl Events {
 
     fn answered(&mut self, index: usize, done: Done) {
         self.ended(index);
+        self.check_times(index, done.times);
         let client = &mut self.clients.clients[index];
         client.go();
         let expected = &client.expected;
@@ -131,6 +132,15 @@ impl Events {
                 client.text, expected.text, expected.reason, expected.tokens
             );
             self.broken(|| words);
+        }
+    }
+
+    /// Its stages are all of its time in the engine, and what they waited for the disk is in them.
+    fn check_times(&mut self, index: usize, times: AnswerTimes) {
+        let all = times.waited + times.prompt + times.answer;
+        let since = self.now() - self.clients.clients[index].since;
+        if all > since || times.prompt_disk > times.prompt || times.answer_disk > times.answer {
+            self.broken(|| format!("client {index} waited {since:?}, and was told {times:?}"));
         }
     }
 

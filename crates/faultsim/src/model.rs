@@ -62,6 +62,8 @@ pub struct FakeModel {
     logits: HashMap<usize, [f32; VOCAB]>,
     rng: fastrand::Rng,
     rates: FaultRates,
+    /// Time that went into experts, reads above all.
+    stalled: Duration,
 }
 
 impl FakeModel {
@@ -92,6 +94,7 @@ impl FakeModel {
             logits: HashMap::new(),
             rng: fastrand::Rng::with_seed(mix(plan.seed ^ 0x30de1)),
             rates: plan.faults,
+            stalled: Duration::ZERO,
         }
     }
 
@@ -217,7 +220,10 @@ impl Compute for FakeModel {
             last.insert(row.sequence, state);
             states.push(state);
         }
-        let sums = self.layers(&states).inspect_err(|_| self.leave_some(rows))?;
+        let begun = self.events.borrow().now();
+        let sums = self.layers(&states);
+        self.stalled += self.events.borrow().now() - begun;
+        let sums = sums.inspect_err(|_| self.leave_some(rows))?;
         let states = self.place(rows);
         for (index, (state, sum)) in states.iter().zip(sums).enumerate() {
             if rows[index].logits {
@@ -384,6 +390,6 @@ impl Compute for FakeModel {
     }
 
     fn figures(&self) -> ComputeFigures {
-        ComputeFigures::default()
+        ComputeFigures { stalled: self.stalled, ..ComputeFigures::default() }
     }
 }

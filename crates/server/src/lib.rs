@@ -20,6 +20,7 @@
 //! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
 //! * `metrics`, `scrape`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
+//! * [`telemetry`]: traces of requests, with feature `otel`.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a door: it reads the clock and owns threads")]
@@ -53,6 +54,7 @@ mod response;
 mod routes;
 mod scrape;
 pub mod serve;
+pub mod telemetry;
 #[cfg(fuzzing)]
 pub mod trial;
 pub mod wire;
@@ -63,3 +65,4 @@ pub use models::offered::{LoadError, LoadedModel, Loader, Memory, OfferedModel, 
 pub use options::{ServeLimits, ServeOptions, bodies_bytes};
 pub use origin::{CorsOrigin, NoOrigin};
 pub use serve::{ServeError, Server};
+pub use telemetry::Telemetry;

@@ -2,6 +2,7 @@
 
 use crate::keys::ApiKey;
 use crate::origin::CorsOrigin;
+use crate::telemetry::Telemetry;
 use motley_engine::EnergyCounter;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct ServeOptions {
     pub cors_origin: Option<CorsOrigin>,
     /// Write prompts and responses to the log.
     pub log_text: bool,
+    /// Who is told where the time of requests goes.
+    pub telemetry: Telemetry,
     /// Energy since the start.
     pub energy: Arc<EnergyCounter>,
     pub limits: ServeLimits,

@@ -6,6 +6,7 @@ use crate::keys::Caller;
 use crate::models::Models;
 use crate::options::ServeOptions;
 use crate::origin::CorsOrigin;
+use crate::telemetry::traced;
 use crate::{api, auth, host, page};
 use axum::Router;
 use axum::body::Body;
@@ -21,27 +22,17 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// All routes.
 pub(crate) fn router(models: Arc<Models>) -> Router {
-    let guarded = Router::new()
+    let guarded = traced(generating(), &models.options.telemetry)
         .route("/v1/models", get(api::models::list))
         .route("/v1/models/{model}", get(api::models::one))
-        .route("/v1/chat/completions", post(api::chat::chat))
-        .route("/v1/completions", post(api::completions::complete))
-        .route("/v1/responses", post(api::responses::respond))
         .route("/v1/responses/{id}", get(api::responses::get).delete(api::responses::delete))
-        .route("/v1/messages", post(api::messages::messages))
         .route("/v1/messages/count_tokens", post(api::messages::count))
-        .route("/api/chat", post(api::ollama::chat))
-        .route("/api/generate", post(api::ollama::generate))
         .route("/api/tags", get(api::ollama_models::tags))
         .route("/api/ps", get(api::ollama_models::ps))
         .route("/api/show", post(api::ollama_models::show))
         .route("/api/version", get(api::ollama_models::version))
-        .route("/infill", post(api::infill::infill))
         .route("/tokenize", post(api::tokens::tokenize))
         .route("/detokenize", post(api::tokens::detokenize))
-        .route("/v1/embeddings", post(api::embeddings::embeddings))
-        .route("/v1/rerank", post(api::embeddings::rerank))
-        .route("/api/embed", post(api::embeddings::ollama_embed))
         .route("/metrics", get(api::health::metrics))
         .route("/motley/dashboard", get(api::dashboard::dashboard))
         .route("/motley/room", get(api::room::room))
@@ -63,6 +54,21 @@ pub(crate) fn router(models: Arc<Models>) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(translate))
         .layer(middleware::from_fn_with_state(models, count))
+}
+
+/// The routes that ask a model for text, vectors or scores.
+fn generating() -> Router<Arc<Models>> {
+    Router::new()
+        .route("/v1/chat/completions", post(api::chat::chat))
+        .route("/v1/completions", post(api::completions::complete))
+        .route("/v1/responses", post(api::responses::respond))
+        .route("/v1/messages", post(api::messages::messages))
+        .route("/api/chat", post(api::ollama::chat))
+        .route("/api/generate", post(api::ollama::generate))
+        .route("/v1/embeddings", post(api::embeddings::embeddings))
+        .route("/v1/rerank", post(api::embeddings::rerank))
+        .route("/api/embed", post(api::embeddings::ollama_embed))
+        .route("/infill", post(api::infill::infill))
 }
 
 async fn guard(

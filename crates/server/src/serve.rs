@@ -104,6 +104,7 @@ impl Server {
         let drain_time = self.models.options.limits.drain_time;
         let finished = tokio::time::timeout(drain_time, graceful.shutdown()).await.is_ok();
         keeper.abort();
+        self.models.options.telemetry.close().await;
         finished
     }
 

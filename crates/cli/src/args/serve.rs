@@ -3,6 +3,7 @@
 use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
 use crate::npu::NpuArgs;
+use crate::otlp::OtlpArgs;
 use clap::Args;
 use motley_server::CorsOrigin;
 use std::net::IpAddr;
@@ -63,6 +64,8 @@ pub(crate) struct Serve {
     /// prompts said
     #[arg(long, value_name = "FOLDER", requires = "prefix_cache")]
     pub(crate) prefix_folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) otlp: OtlpArgs,
     #[command(flatten)]
     pub(crate) safety: SafetyArgs,
     #[command(flatten)]

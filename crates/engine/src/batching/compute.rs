@@ -6,6 +6,7 @@ use motley_ggml::{BatchToken, SeamCounts};
 use motley_sched::Phase;
 use motley_sched::batch::{Segment, SegmentKey, SegmentLimits, StateId};
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// A cache of sequences over a model. Positions of a sequence are `0..` without gaps.
 pub trait Compute {
@@ -72,6 +73,8 @@ pub struct ComputeFigures {
     pub seam: SeamCounts,
     /// What streaming did, when experts are read on demand.
     pub stream: Option<StreamFigures>,
+    /// Time in which steps had nothing to compute until experts came.
+    pub stalled: Duration,
 }
 
 /// Why rows were not computed.

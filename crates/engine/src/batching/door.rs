@@ -67,7 +67,8 @@ impl Door {
         let (events, receiver) = mpsc::channel(most);
         let id = batch::RequestId(self.shared.next_id.fetch_add(1, Relaxed));
         self.shared.waiting.fetch_add(1, Relaxed);
-        match self.requests.try_send(Incoming { id, ask, events }) {
+        let came = self.shared.clock.now();
+        match self.requests.try_send(Incoming { id, ask, events, came }) {
             Ok(()) => Ok(receiver),
             Err(error) => {
                 let waiting = self.shared.waiting.fetch_sub(1, Relaxed) - 1;

@@ -4,7 +4,7 @@ use super::compute::{Compute, ComputeError, ComputeFigures};
 use super::segments::{IN_MEMORY, PrefixCache, SegmentFiles, root_of};
 use super::shared::BatchOptions;
 use super::turns::CORES;
-use crate::blocks::figures::SharedFigures;
+use crate::blocks::figures::{BlockSums, SharedFigures};
 use crate::blocks::resident::ExpertPlaces;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
@@ -251,6 +251,8 @@ impl Compute for LlamaCompute {
     }
 
     fn figures(&self) -> ComputeFigures {
-        ComputeFigures { seam: self.context.seam_counts(), stream: self.blocks.get().stream }
+        let BlockSums { prefill, decode, stream } = self.blocks.get();
+        let stalled = Duration::from_secs_f64(prefill.stall_s + decode.stall_s);
+        ComputeFigures { seam: self.context.seam_counts(), stream, stalled }
     }
 }

@@ -6,7 +6,7 @@
 //! * `segments`: beginnings of prompts as files.
 //! * `shared`: what thread and handles share; `health`: whether answers come.
 //! * `stream`: one request on its way: sampler, text, stop strings, log-probabilities.
-//! * `stop`: stop strings in text that arrives in pieces.
+//! * `stop`: stop strings in text that arrives in pieces; `times`: where a request's time goes.
 //! * `turns`: models in one process compute one step at a time.
 //!
 //! Sums inside ggml's kernels depend on how many rows are computed together and on
@@ -24,6 +24,7 @@ mod shared;
 mod stop;
 mod stream;
 mod supervise;
+mod times;
 mod turns;
 mod worker;
 
@@ -39,6 +40,7 @@ pub use segments::PrefixCache;
 pub use shared::{BatchFigures, BatchOptions};
 pub use stream::{Ask, Candidate, Done, Event, Piece, Reason, SaidToken};
 pub use supervise::{Supervised, Turn};
+pub use times::AnswerTimes;
 
 use crate::blocks::resident::ExpertPlaces;
 use crate::blocks::routing::RoutingWatcher;

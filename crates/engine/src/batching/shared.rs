@@ -175,6 +175,8 @@ pub(super) struct Incoming {
     pub(super) id: batch::RequestId,
     pub(super) ask: Ask,
     pub(super) events: mpsc::Sender<Event>,
+    /// When it was handed in, by the clock of the worker.
+    pub(super) came: Duration,
 }
 
 /// What the thread and its handles share.

@@ -3,6 +3,7 @@
 
 use super::compute::Compute;
 use super::stop::StopText;
+use super::times::{AnswerTimes, Stages};
 use crate::text::sampling::{self, BadLogits};
 use crate::{Constraint, ConstraintError, Sampling, TextStream};
 use motley_ggml::{Sampler, TokenBias};
@@ -106,6 +107,7 @@ pub struct Done {
     /// Those of them that were computed for others before.
     pub reused_tokens: usize,
     pub answer_tokens: usize,
+    pub times: AnswerTimes,
 }
 
 /// A request that the thread works on.
@@ -123,6 +125,7 @@ pub(super) struct Stream {
     pub(super) events: mpsc::Sender<Event>,
     /// When its time is over, by the clock of the worker.
     pub(super) ends_at: Option<Duration>,
+    pub(super) stages: Stages,
     /// Whether its first tokens have been computed.
     pub(super) begun: bool,
 }
@@ -142,12 +145,12 @@ pub(super) enum Next {
 }
 
 impl Stream {
-    /// A request that comes `now`.
+    /// A request that was handed in at `came`.
     pub(super) fn new(
         ask: Ask,
         vocab_size: usize,
         events: mpsc::Sender<Event>,
-        now: Duration,
+        came: Duration,
     ) -> Self {
         let mut sampler = ask.sampling.sampler(vocab_size, &ask.biases);
         ask.prompt.iter().for_each(|&token| sampler.accept(token));
@@ -166,9 +169,11 @@ impl Stream {
                 prompt_tokens: ask.prompt.len(),
                 reused_tokens: 0,
                 answer_tokens: 0,
+                times: AnswerTimes::default(),
             },
             events,
-            ends_at: ask.deadline.map(|time| now.saturating_add(time)),
+            ends_at: ask.deadline.map(|time| came.saturating_add(time)),
+            stages: Stages::new(came),
             begun: false,
         }
     }
@@ -230,8 +235,8 @@ impl Stream {
         }
     }
 
-    /// Sends what was held back and the end.
-    pub(super) fn end(mut self, reason: Reason) {
+    /// Sends what was held back and the end, which is `now`.
+    pub(super) fn end(mut self, reason: Reason, now: Duration) {
         let rest = self.text.finish();
         let (mut text, stopped) = self.stop.push(&rest);
         if stopped.is_none() {
@@ -240,14 +245,15 @@ impl Stream {
         if !text.is_empty() {
             self.send(Event::Piece(Piece { text, token: None }));
         }
-        self.send(Event::Done(Done { reason, ..self.done }));
+        let times = self.stages.end(now);
+        self.send(Event::Done(Done { reason, times, ..self.done }));
     }
 
-    /// The time is over: what was said stays, and nothing is no answer.
-    pub(super) fn end_late(self) {
+    /// The time is over `now`: what was said stays, and nothing is no answer.
+    pub(super) fn end_late(self, now: Duration) {
         match self.done.answer_tokens {
             0 => self.send(Event::Late),
-            _ => self.end(Reason::Length),
+            _ => self.end(Reason::Length, now),
         }
     }
 

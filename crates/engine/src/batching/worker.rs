@@ -89,13 +89,12 @@ impl<C: Compute> Worker<C> {
     }
 
     pub(super) fn take(&mut self, incoming: Incoming) {
-        let Incoming { id, ask, events } = incoming;
+        let Incoming { id, ask, events, came } = incoming;
         let chunk_tokens = chunk_for(ask.prompt.len(), self.options.step_tokens);
         let boundaries = self.planner.boundaries(&ask.prompt, |token| self.compute.is_end(token));
         let tokens = ask.prompt.to_vec();
         let prompt = Prompt { client: ask.client, tokens, chunk_tokens, boundaries };
-        let now = self.shared.clock.now();
-        let stream = Stream::new(ask, self.compute.vocab_size(), events, now);
+        let stream = Stream::new(ask, self.compute.vocab_size(), events, came);
         match self.planner.submit(id, prompt) {
             Ok(()) => drop(self.streams.insert(id, stream)),
             Err(refused) => {
@@ -122,7 +121,7 @@ impl<C: Compute> Worker<C> {
         for id in late.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.figures.late += 1;
             if let Some(stream) = self.remove(id, self.options.share_prefixes) {
-                stream.end_late();
+                stream.end_late(now);
             }
         }
     }
@@ -133,8 +132,9 @@ impl<C: Compute> Worker<C> {
             return;
         }
         step.parts.retain(|part| self.streams.contains_key(&part.request));
+        let now = self.shared.clock.now();
         for part in &step.parts {
-            self.begin(part);
+            self.begin(part, now);
         }
         let together = if self.options.exact { 1 } else { step.parts.len().max(1) };
         let mut took = Duration::ZERO;
@@ -143,9 +143,12 @@ impl<C: Compute> Worker<C> {
                 // One before it took the whole cache along.
                 continue;
             }
-            let begun = self.shared.clock.now();
+            let (begun, stalled) = (self.shared.clock.now(), self.compute.figures().stalled);
             let result = self.compute(parts);
-            self.count(parts, self.shared.clock.now().saturating_sub(begun));
+            let time = self.shared.clock.now().saturating_sub(begun);
+            self.count(parts, time);
+            let stalled = self.compute.figures().stalled.saturating_sub(stalled);
+            self.note_disk(parts, stalled.min(time));
             match result {
                 Ok(()) => self.sample(parts),
                 Err(error) => self.fail(parts, &error),
@@ -221,8 +224,14 @@ impl<C: Compute> Worker<C> {
             }
             Change::Load { sequence, segment } => {
                 let begun = self.shared.clock.now();
-                if self.compute.load(i32::from(sequence), &segment) {
-                    let took = self.shared.clock.now().saturating_sub(begun);
+                let loaded = self.compute.load(i32::from(sequence), &segment);
+                let took = self.shared.clock.now().saturating_sub(begun);
+                let request = self.planner.request_of(sequence);
+                if let Some(stream) = request.and_then(|id| self.streams.get_mut(&id)) {
+                    stream.stages.begin(begun);
+                    stream.stages.wait_for_disk(took);
+                }
+                if loaded {
                     self.planner.on_loaded(&segment, took);
                 } else {
                     self.planner.on_unloaded(sequence, &segment);
@@ -236,8 +245,9 @@ impl<C: Compute> Worker<C> {
         }
     }
 
-    fn begin(&mut self, part: &StepPart) {
+    fn begin(&mut self, part: &StepPart, now: Duration) {
         let Some(stream) = self.streams.get_mut(&part.request) else { return };
+        stream.stages.begin(now);
         if !stream.begun {
             stream.begun = true;
             stream.reused(part.first as usize);
@@ -273,6 +283,7 @@ impl<C: Compute> Worker<C> {
                 false => stream.sample(&self.compute, next - 1),
             };
             self.figures.answer_tokens += u64::from(!stream.embeds);
+            stream.stages.say(self.shared.clock.now());
             match came {
                 Next::Token(token) => {
                     if !self.planner.on_token(part.request, token) {
@@ -292,7 +303,7 @@ impl<C: Compute> Worker<C> {
     fn end(&mut self, id: RequestId, reason: Reason) {
         self.figures.answered += 1;
         if let Some(stream) = self.remove(id, self.options.share_prefixes) {
-            stream.end(reason);
+            stream.end(reason, self.shared.clock.now());
         }
     }
 
@@ -325,6 +336,15 @@ impl<C: Compute> Worker<C> {
             self.shared.waiting.fetch_sub(1, Relaxed);
         }
         Some(stream)
+    }
+
+    /// Everyone in a step waits for the disk as long as it does.
+    fn note_disk(&mut self, parts: &[StepPart], time: Duration) {
+        for part in parts {
+            if let Some(stream) = self.streams.get_mut(&part.request) {
+                stream.stages.wait_for_disk(time);
+            }
+        }
     }
 
     fn count(&mut self, parts: &[StepPart], time: Duration) {

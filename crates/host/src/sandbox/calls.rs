@@ -52,8 +52,9 @@ fn denied(outgoing: Outgoing) -> Rules {
     let mut rules: Rules = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, anything_but_threads());
     rules.insert(libc::SYS_ioctl, keys_into_a_terminal());
-    if outgoing == Outgoing::None {
-        rules.extend(OUTGOING.iter().map(|call| (*call, Vec::new())));
+    match outgoing {
+        Outgoing::None => rules.extend(OUTGOING.iter().map(|call| (*call, Vec::new()))),
+        Outgoing::ToConfigured => drop(rules.insert(libc::SYS_socket, anything_but_tcp())),
     }
     rules
 }
@@ -82,6 +83,23 @@ fn anything_but_threads() -> Vec<SeccompRule> {
     std::iter::once(bit(libc::CLONE_THREAD, 0)).chain(new).collect()
 }
 
+/// Sockets that are not of TCP: Landlock knows ports of no other protocol, so none may be reached.
+fn anything_but_tcp() -> Vec<SeccompRule> {
+    const KINDS: u64 = 0xf;
+    let argument = |number, op, value: libc::c_int| {
+        let value = u64::from(value.cast_unsigned());
+        condition(number, SeccompCmpArgLen::Dword, op, value)
+    };
+    let not_of = |number, allowed: [libc::c_int; 2]| {
+        all(allowed.map(|value| argument(number, SeccompCmpOp::Ne, value)).into())
+    };
+    let other_kinds = (0..=KINDS as libc::c_int).filter(|kind| *kind != libc::SOCK_STREAM);
+    let kinds = other_kinds.map(|kind| all(vec![argument(1, SeccompCmpOp::MaskedEq(KINDS), kind)]));
+    let families = not_of(0, [libc::AF_INET, libc::AF_INET6]);
+    let protocols = not_of(2, [0, libc::IPPROTO_TCP]);
+    [families, protocols].into_iter().chain(kinds).collect()
+}
+
 /// `TIOCSTI` and `TIOCLINUX` type for the user of the terminal; in 32 bits, as the kernel reads
 /// a request.
 fn keys_into_a_terminal() -> Vec<SeccompRule> {
@@ -91,9 +109,21 @@ fn keys_into_a_terminal() -> Vec<SeccompRule> {
 }
 
 fn one(argument: u8, len: SeccompCmpArgLen, op: SeccompCmpOp, value: u64) -> SeccompRule {
-    let condition = SeccompCondition::new(argument, len, op, value);
-    let rule = condition.and_then(|condition| SeccompRule::new(vec![condition]));
-    rule.expect("an argument below six, and one condition")
+    all(vec![condition(argument, len, op, value)])
+}
+
+fn condition(
+    argument: u8,
+    len: SeccompCmpArgLen,
+    op: SeccompCmpOp,
+    value: u64,
+) -> SeccompCondition {
+    SeccompCondition::new(argument, len, op, value).expect("an argument below six")
+}
+
+/// What meets all of `conditions`.
+fn all(conditions: Vec<SeccompCondition>) -> SeccompRule {
+    SeccompRule::new(conditions).expect("one condition at least")
 }
 
 /// Numbers of the x32 table are those of x86-64 with bit 30 set, under the same architecture: a
@@ -227,3 +257,31 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_setgroups,
     libc::SYS_capset,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seccompiler::apply_filter;
+    use std::io;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::unix::net::UnixDatagram;
+
+    /// On a thread that ends: the filters bind it alone.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a thread is what is restricted")]
+    fn who_may_reach_others_does_so_by_tcp_alone() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let tried = std::thread::spawn(move || {
+            for filter in filters(Outgoing::ToConfigured).unwrap() {
+                apply_filter(&filter).unwrap();
+            }
+            let other = [UdpSocket::bind("127.0.0.1:0").err(), UnixDatagram::unbound().err()];
+            (TcpStream::connect(address).map(drop), other)
+        });
+        let (tcp, other) = tried.join().unwrap();
+        assert!(tcp.is_ok(), "{tcp:?}");
+        let refused = other.map(|error| error.as_ref().map(io::Error::kind));
+        assert_eq!(refused, [Some(io::ErrorKind::PermissionDenied); 2]);
+    }
+}

@@ -52,8 +52,8 @@ pub use system::{FilesHeld, offered, restrict_calls, restrict_files};
 pub enum Outgoing {
     /// No: no socket can be made any more.
     None,
-    /// To configured workers.
-    ToWorkers,
+    /// To whom the user named; Landlock holds them to the ports of [`Allowed::outgoing_ports`].
+    ToConfigured,
 }
 
 /// What this kernel lets a process give up.

@@ -35,7 +35,7 @@ pub struct Allowed {
     pub devices: bool,
     /// Folder of a device's library that loads more when it is first used.
     pub libraries: Option<PathBuf>,
-    /// TCP ports of configured workers; no other may be connected to.
+    /// TCP ports of those the user named; no other may be connected to.
     pub outgoing_ports: Vec<u16>,
 }
 

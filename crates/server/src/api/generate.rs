@@ -10,6 +10,8 @@ use crate::models::{InUse, Models};
 use crate::priority::give_way;
 use crate::request::{PreparedRequest, Texts, Wanted};
 use crate::response::{EventFormatter, respond, submit};
+use crate::telemetry::RequestSpan;
+use crate::wire::Usage;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
@@ -51,6 +53,7 @@ pub(super) struct Asker {
     asker: AskedBy,
     started: Instant,
     ticket: Ticket,
+    span: RequestSpan,
 }
 
 impl Asker {
@@ -77,9 +80,11 @@ where
 {
     let started = Instant::now();
     let caller: Caller = request.extensions().get().copied().unwrap_or_default();
+    let span = RequestSpan::of(&request);
     let ReadBody { bytes, ticket } = read_body(models, request).await?;
     let (bytes, wanted) = wanted(models, bytes).await?;
     let model = models.find(wanted.model.as_deref())?;
+    span.asks_for(wanted.model.as_deref(), &models.offered[model].name);
     let asker = caller.asks(wanted.priority, wanted.deadline);
     let app = in_time(asker, started, models.use_model(model, wanted.keep_alive)).await?;
     app.check_alive()?;
@@ -94,7 +99,7 @@ where
         prepare(&preparing, request).map(|made| (made, ticket))
     });
     let (made, ticket) = made.await.unwrap_or_else(|_| Err(not_prepared()))?;
-    Ok(Asked { made, by: Asker { app, asker, started, ticket } })
+    Ok(Asked { made, by: Asker { app, asker, started, ticket, span } })
 }
 
 /// What comes before the asker's deadline.
@@ -137,7 +142,8 @@ pub(super) async fn answer<F: EventFormatter>(
     prepared: PreparedRequest,
     formatter: F,
 ) -> Result<Response, ApiError> {
-    let submitted = submit(&by.app, by.now()?, prepared)?;
+    let asker = by.now()?;
+    let submitted = submit(&by.app, asker, prepared, by.span)?;
     drop(by.ticket);
     respond(by.app, submitted, formatter, by.started).await
 }
@@ -146,6 +152,8 @@ pub(super) async fn answer<F: EventFormatter>(
 /// their turn.
 pub(super) async fn vectors(by: Asker, texts: Texts) -> Result<(InUse, Vec<Vec<f32>>), ApiError> {
     let at_once = usize::from(by.app.batching.options().sequences);
+    let tokens = texts.iter().map(|text| text.len()).sum();
+    by.span.submit();
     let vector = |prompt| {
         let by = &by;
         async move {
@@ -156,6 +164,7 @@ pub(super) async fn vectors(by: Asker, texts: Texts) -> Result<(InUse, Vec<Vec<f
     };
     let vectors = stream::iter(texts).map(vector).buffered(at_once).try_collect().await?;
     by.app.metrics.whole_answer(by.started.elapsed());
+    by.span.answered(&Usage { prompt_tokens: tokens, total_tokens: tokens, ..Usage::default() });
     Ok((by.app, vectors))
 }
 

@@ -219,12 +219,18 @@ fn logprob(token: SaidToken) -> LogprobContent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_engine::batching::{Done, Reason};
+    use motley_engine::batching::{AnswerTimes, Done, Reason};
     use motley_engine::text::output::{Calls, Format, OutputFormat};
     use std::sync::Arc;
 
     fn done(reason: Reason) -> Event {
-        Event::Done(Done { reason, prompt_tokens: 3, reused_tokens: 0, answer_tokens: 2 })
+        Event::Done(Done {
+            reason,
+            prompt_tokens: 3,
+            reused_tokens: 0,
+            answer_tokens: 2,
+            times: AnswerTimes::default(),
+        })
     }
 
     fn piece(text: &str) -> Event {

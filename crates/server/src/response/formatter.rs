@@ -74,7 +74,7 @@ impl ResponseHead {
 }
 
 /// `stop` or `length`.
-pub(super) fn finish_reason(reason: Reason) -> &'static str {
+pub(crate) fn finish_reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Stop | Reason::StopString(_) => "stop",
         Reason::Length => "length",

@@ -9,7 +9,7 @@
 mod anthropic;
 mod chat;
 mod completion;
-mod formatter;
+pub(crate) mod formatter;
 mod infill;
 mod ollama;
 mod parts;

@@ -7,7 +7,7 @@ use crate::dialect::ollama;
 use crate::error::ApiError;
 use crate::request::PreparedRequest;
 use crate::wire::{OllamaAnswer, OllamaCall, OllamaCounts, OllamaFunction, OllamaSaid, Usage};
-use motley_engine::batching::Event;
+use motley_engine::batching::{AnswerTimes, Event};
 use motley_engine::text::output::{Call, Calls, Parsed, Parser};
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,7 @@ pub(crate) struct OllamaFormatter {
     model: String,
     parser: Parser,
     started: Instant,
-    first_token: Option<Duration>,
-    last_token: Duration,
+    times: AnswerTimes,
     done_reason: &'static str,
 }
 
@@ -38,14 +37,12 @@ impl OllamaFormatter {
             model: model.into(),
             parser: prepared.parser_of(Calls::Whole),
             started: Instant::now(),
-            first_token: None,
-            last_token: Duration::ZERO,
+            times: AnswerTimes::default(),
             done_reason: "stop",
         }
     }
 
     fn last(&self, said: Parsed, usage: Usage) -> OllamaAnswer {
-        let first_token = self.first_token.unwrap_or(self.last_token);
         OllamaAnswer {
             done: true,
             done_reason: Some(self.done_reason),
@@ -53,9 +50,9 @@ impl OllamaFormatter {
                 total_duration: Some(nanoseconds(self.started.elapsed())),
                 load_duration: Some(0),
                 prompt_eval_count: Some(usage.prompt_tokens),
-                prompt_eval_duration: Some(nanoseconds(first_token)),
+                prompt_eval_duration: Some(nanoseconds(self.times.prompt)),
                 eval_count: Some(usage.completion_tokens),
-                eval_duration: Some(nanoseconds(self.last_token.saturating_sub(first_token))),
+                eval_duration: Some(nanoseconds(self.times.answer)),
             },
             ..answer(self.shape, &self.model, said)
         }
@@ -69,12 +66,11 @@ impl EventFormatter for OllamaFormatter {
     const FRAMING: Framing = Framing::Lines;
 
     fn chunks(&mut self, _index: usize, event: Event) -> Vec<OllamaAnswer> {
-        self.last_token = self.started.elapsed();
-        self.first_token.get_or_insert(self.last_token);
         let said = match event {
             Event::Piece(piece) => self.parser.push(&piece.text).into_iter().collect(),
             Event::Done(done) => {
                 self.done_reason = finish_reason(done.reason);
+                self.times = done.times;
                 self.parser.finish().into_iter().collect()
             }
             Event::Vector(_) | Event::Failed(_) | Event::Late => Parsed::default(),

@@ -7,6 +7,7 @@ use crate::error::ApiError;
 use crate::keys::AskedBy;
 use crate::models::InUse;
 use crate::request::PreparedRequest;
+use crate::telemetry::RequestSpan;
 use crate::wire::Usage;
 use axum::Json;
 use axum::body::Body;
@@ -25,6 +26,7 @@ pub(crate) struct Submitted {
     events: Events,
     choices: usize,
     streams: bool,
+    span: RequestSpan,
 }
 
 /// Hands a prepared request to the engine.
@@ -32,7 +34,9 @@ pub(crate) fn submit(
     app: &App,
     asker: AskedBy,
     prepared: PreparedRequest,
+    span: RequestSpan,
 ) -> Result<Submitted, ApiError> {
+    span.submit();
     let PreparedRequest { stream: streams, choices, .. } = prepared;
     let mut answers = Vec::new();
     for (index, ask) in prepared.asks.into_iter().enumerate() {
@@ -44,7 +48,7 @@ pub(crate) fn submit(
         answers.push(receiver.chain(lost).map(move |event| (index, event)).boxed());
     }
     let events = stream::select_all(answers.into_iter().map(until_end)).boxed();
-    Ok(Submitted { events, choices, streams })
+    Ok(Submitted { events, choices, streams, span })
 }
 
 /// Sends the response of a submitted request, as a stream where that was requested.
@@ -54,9 +58,9 @@ pub(crate) async fn respond<F: EventFormatter>(
     mut formatter: F,
     started: Instant,
 ) -> Result<Response, ApiError> {
-    let Submitted { events, choices, streams } = submitted;
+    let Submitted { events, choices, streams, span } = submitted;
     let usage = Usage::default();
-    let active = ActiveRequest { app, events, choices, usage, started, begun: false };
+    let active = ActiveRequest { app, events, choices, usage, started, begun: false, span };
     if !streams {
         return active.collect(formatter).await;
     }
@@ -121,6 +125,7 @@ struct ActiveRequest {
     usage: Usage,
     started: Instant,
     begun: bool,
+    span: RequestSpan,
 }
 
 impl ActiveRequest {
@@ -128,6 +133,7 @@ impl ActiveRequest {
     async fn next(&mut self) -> Option<Result<(usize, Event), ApiError>> {
         let Some((index, event)) = self.events.next().await else {
             self.app.metrics.whole_answer(self.started.elapsed());
+            self.span.answered(&self.usage);
             return None;
         };
         if !std::mem::replace(&mut self.begun, true) {
@@ -137,9 +143,10 @@ impl ActiveRequest {
             Event::Done(done) => {
                 let first = index.is_multiple_of(self.choices.max(1));
                 count(&mut self.usage, first, done);
+                self.span.choice_done(index, done);
             }
-            Event::Failed(reason) => return Some(Err(self.app.failed(reason))),
-            Event::Late => return Some(Err(ApiError::late())),
+            Event::Failed(reason) => return Some(Err(self.failed(self.app.failed(reason)))),
+            Event::Late => return Some(Err(self.failed(ApiError::late()))),
             // Of texts, which do not come this way.
             Event::Vector(_) => {}
             Event::Piece(piece) => {
@@ -149,6 +156,11 @@ impl ActiveRequest {
             }
         }
         Some(Ok((index, event)))
+    }
+
+    fn failed(&self, error: ApiError) -> ApiError {
+        self.span.failed(&error);
+        error
     }
 
     async fn collect<F: EventFormatter>(mut self, mut formatter: F) -> Result<Response, ApiError> {
@@ -211,7 +223,7 @@ fn count(usage: &mut Usage, first: bool, done: &Done) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use motley_engine::batching::Reason;
+    use motley_engine::batching::{AnswerTimes, Reason};
 
     #[test]
     fn each_prompt_counts_once_and_every_answer() {
@@ -221,6 +233,7 @@ mod tests {
             prompt_tokens,
             reused_tokens: 2,
             answer_tokens: 5,
+            times: AnswerTimes::default(),
         };
         // Two prompts with two answers each, in the order they end.
         for (first, prompt_tokens) in [(false, 7), (true, 3), (true, 7), (false, 3)] {

@@ -202,12 +202,12 @@ pub struct OllamaCounts {
     pub load_duration: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_eval_count: Option<usize>,
-    /// Until the first token, the time in the queue included.
+    /// From the first work on the prompt to the first token; not the time in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_eval_duration: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_count: Option<usize>,
-    /// From the first token to the last.
+    /// From the first token to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_duration: Option<u64>,
 }

@@ -20,7 +20,7 @@ use crate::known::Known;
 use crate::last::{self, LastRun, write_record};
 use crate::load::{execute, sampling};
 use crate::npu;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Needs, Sandbox};
 use crate::terminal::{note, print_json};
 use crate::timeline;
 use anyhow::{Result, ensure};
@@ -104,9 +104,14 @@ fn restrict_files(run: &Run, known: &Known, decision: &Decision, chat: &Chat) ->
     let kept = if run.no_record && !chat.saves() { None } else { last::make_folder() };
     let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
     let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
-    let library = run.npu.load_library()?;
-    let (files, devices) = (known.files.paths.clone(), !decision.devices.is_empty());
-    Sandbox::restrict_files(run.sandbox.sandbox, files, devices, (&written, library))
+    let needs = Needs {
+        model_files: known.files.paths.clone(),
+        devices: !decision.devices.is_empty(),
+        written: &written,
+        library: run.npu.load_library()?,
+        outgoing_port: None,
+    };
+    Sandbox::restrict_files(run.sandbox.sandbox, needs)
 }
 
 /// One question, or one text to continue. A model without a template can only continue.

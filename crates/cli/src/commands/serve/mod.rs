@@ -8,14 +8,14 @@ mod plan;
 
 use crate::api_key;
 use crate::args::{Global, Serve};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Needs, Sandbox};
 use crate::state;
 use anyhow::{Context, Result, ensure};
 use motley_engine::batching::PrefixCache;
 use motley_engine::{EnergyWatch, Runtime, Seam};
 use motley_model::Pooling;
 use motley_server::{
-    ApiKey, OfferedModel, OfferedModels, ServeError, ServeLimits, ServeOptions, Server,
+    ApiKey, OfferedModel, OfferedModels, ServeError, ServeLimits, ServeOptions, Server, Telemetry,
     bodies_bytes,
 };
 use plan::Planned;
@@ -40,16 +40,21 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     // Meters are looked for before files are given up, and read by a thread started after it.
     let energy = EnergyWatch::of(Path::new("/"), &plans.models[0].decision);
     let written: Vec<_> = serve.npu.written().into_iter().chain(folder).collect();
-    let needed = (&written[..], serve.npu.load_library()?);
-    let files: Vec<_> = plans.models.iter().flat_map(|model| model.files.clone()).collect();
-    let devices = plans.models.iter().any(|model| !model.decision.devices.is_empty());
-    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, files, devices, needed)?;
+    let traces = serve.otlp.find()?;
+    let needs = Needs {
+        model_files: plans.models.iter().flat_map(|model| model.files.clone()).collect(),
+        devices: plans.models.iter().any(|model| !model.decision.devices.is_empty()),
+        written: &written,
+        library: serve.npu.load_library()?,
+        outgoing_port: traces.port(),
+    };
+    let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, needs)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(TALKING_THREADS)
         .enable_all()
         .build()
         .context("cannot start threads for clients")?;
-    let options = serve_options(serve, keys, energy);
+    let options = ServeOptions { telemetry: traces.start()?, ..serve_options(serve, keys, energy) };
     let offered = load::offered(runtime, global, serve, plans);
     talking.block_on(answer(global, offered, options, &sandbox))
 }
@@ -123,6 +128,7 @@ fn serve_options(serve: &Serve, keys: Vec<ApiKey>, energy: EnergyWatch) -> Serve
         keys,
         cors_origin: safety.cors.clone(),
         log_text: safety.log_text,
+        telemetry: Telemetry::default(),
         energy: Arc::new(energy.count()),
         limits: ServeLimits {
             waiting: serve.queue as usize,
