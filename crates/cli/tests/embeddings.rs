@@ -85,6 +85,14 @@ fn what_cannot_be_is_refused_with_the_reason() {
 }
 
 #[test]
+fn nothing_of_texts_is_kept_and_the_flag_for_it_says_so() {
+    let Some(model) = model(Arch::Qwen3moe, Pooling::Last) else { return };
+    let output = support::motley(&["serve", model.to_str().unwrap(), "--prefix-cache", "1G"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("--prefix-cache: vectors"), "{said}");
+}
+
+#[test]
 fn a_model_that_answers_says_why_it_makes_no_vectors() {
     let Some(model) = support::synth(Arch::Qwen3moe) else { return };
     let server = Server::start(&model, &[]);

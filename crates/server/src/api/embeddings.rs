@@ -1,15 +1,15 @@
 //! `/v1/embeddings`, `/v1/rerank` and Ollama's `/api/embed`: vectors of texts, and how well they answer
 //! a query.
 
-use super::generate::{Asked, asked, vectors};
+use super::generate::{Asked, Vectors, asked, vectors};
 use crate::dialect::OllamaRefusals;
 use crate::error::{ApiError, Refusals};
 use crate::models::Models;
-use crate::request::{Dimensions, Texts, prepare_embeddings, prepare_ollama_embed, prepare_rerank};
+use crate::request::{Dimensions, prepare_embeddings, prepare_ollama_embed, prepare_rerank};
+use crate::response::nanoseconds;
 use crate::wire::{
     EmbeddedText, EmbeddingEncoding, EmbeddingVector, EmbeddingsRequest, EmbeddingsResponse,
     OllamaCounts, OllamaEmbedRequest, OllamaEmbeddings, RankedText, RerankRequest, RerankResponse,
-    TextsUsage,
 };
 use axum::Json;
 use axum::body::Body;
@@ -37,8 +37,7 @@ pub(crate) async fn embeddings(
     };
     let Asked { made: ((texts, dimensions), encoding), by } =
         asked(&models, request, prepare).await?;
-    let usage = usage(&texts);
-    let (app, vectors) = vectors(by, texts).await?;
+    let Vectors { app, vectors, usage } = vectors(by, texts).await?;
     let text = |(index, vector)| {
         let vector = unit(vector, dimensions)?;
         let embedding = match encoding {
@@ -64,8 +63,7 @@ pub(crate) async fn rerank(
 ) -> Result<Json<RerankResponse>, ApiError> {
     let prepare = |app: &_, request: RerankRequest| Ok((prepare_rerank(app, &request)?, request));
     let Asked { made: (texts, request), by } = asked(&models, request, prepare).await?;
-    let usage = usage(&texts);
-    let (app, scores) = vectors(by, texts).await?;
+    let Vectors { app, vectors: scores, usage } = vectors(by, texts).await?;
     let mut documents = request.documents.into_iter();
     let returned = request.return_documents == Some(true);
     let result = |(index, scores): (usize, Vec<f32>)| RankedText {
@@ -93,24 +91,18 @@ pub(crate) async fn ollama_embed(
     let started = Instant::now();
     let prepare = |app: &_, request: OllamaEmbedRequest| prepare_ollama_embed(app, &request);
     let Asked { made: (texts, dimensions), by } = asked(&models, request, prepare).await?;
-    let prompt_tokens = usage(&texts).prompt_tokens;
-    let (app, vectors) = vectors(by, texts).await?;
+    let Vectors { app, vectors, usage } = vectors(by, texts).await?;
     let vectors = vectors.into_iter().map(|vector| unit(vector, dimensions));
     Ok(Json(OllamaEmbeddings {
         model: app.name.clone(),
         embeddings: vectors.collect::<Result<_, _>>()?,
         counts: OllamaCounts {
-            total_duration: u64::try_from(started.elapsed().as_nanos()).ok(),
+            total_duration: Some(nanoseconds(started.elapsed())),
             load_duration: Some(0),
-            prompt_eval_count: Some(prompt_tokens),
+            prompt_eval_count: Some(usage.prompt_tokens),
             ..OllamaCounts::default()
         },
     }))
-}
-
-fn usage(texts: &Texts) -> TextsUsage {
-    let prompt_tokens = texts.iter().map(|text| text.len()).sum();
-    TextsUsage { prompt_tokens, total_tokens: prompt_tokens }
 }
 
 /// The first numbers of a vector, scaled to length 1.

@@ -11,7 +11,7 @@ use crate::priority::give_way;
 use crate::request::{PreparedRequest, Texts, Wanted};
 use crate::response::{EventFormatter, respond, submit};
 use crate::telemetry::RequestSpan;
-use crate::wire::Usage;
+use crate::wire::{TextsUsage, Usage};
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
@@ -54,17 +54,6 @@ pub(super) struct Asker {
     started: Instant,
     ticket: Ticket,
     span: RequestSpan,
-}
-
-impl Asker {
-    /// Who asks, with the time that is left.
-    fn now(&self) -> Result<AskedBy, ApiError> {
-        let deadline = left(self.asker, self.started);
-        match deadline.is_some_and(|left| left.is_zero()) {
-            true => Err(ApiError::late()),
-            false => Ok(AskedBy { deadline, ..self.asker }),
-        }
-    }
 }
 
 /// Reads a body of type `R` and makes of it what `prepare` says, when its model is there and its
@@ -121,6 +110,15 @@ fn left(asker: AskedBy, started: Instant) -> Option<Duration> {
     asker.deadline.map(|time| time.saturating_sub(started.elapsed()))
 }
 
+/// Who asks, with the time that is left.
+fn now(asker: AskedBy, started: Instant) -> Result<AskedBy, ApiError> {
+    let deadline = left(asker, started);
+    match deadline.is_some_and(|left| left.is_zero()) {
+        true => Err(ApiError::late()),
+        false => Ok(AskedBy { deadline, ..asker }),
+    }
+}
+
 /// Which model a body asks for. Few are looked at at once: a large one takes milliseconds.
 async fn wanted(models: &Models, bytes: Vec<u8>) -> Result<(Vec<u8>, Wanted), ApiError> {
     let most_values = models.prompt_values();
@@ -142,30 +140,41 @@ pub(super) async fn answer<F: EventFormatter>(
     prepared: PreparedRequest,
     formatter: F,
 ) -> Result<Response, ApiError> {
-    let asker = by.now()?;
+    let asker = now(by.asker, by.started)?;
     let submitted = submit(&by.app, asker, prepared, by.span)?;
     drop(by.ticket);
     respond(by.app, submitted, formatter, by.started).await
 }
 
-/// The engine's vectors of texts, in their order. Only a few are in its queue at once: others get
-/// their turn.
-pub(super) async fn vectors(by: Asker, texts: Texts) -> Result<(InUse, Vec<Vec<f32>>), ApiError> {
-    let at_once = usize::from(by.app.batching.options().sequences);
+/// Vectors of texts, in their order.
+pub(super) struct Vectors {
+    /// Who made them.
+    pub(super) app: InUse,
+    pub(super) vectors: Vec<Vec<f32>>,
+    pub(super) usage: TextsUsage,
+}
+
+/// The engine's vectors of texts. Only a few are in its queue at once: others get their turn.
+pub(super) async fn vectors(by: Asker, texts: Texts) -> Result<Vectors, ApiError> {
+    let Asker { app, asker, started, ticket, span } = by;
+    // Others are prepared while the engine computes.
+    drop(ticket);
+    let at_once = usize::from(app.batching.options().sequences);
     let tokens = texts.iter().map(|text| text.len()).sum();
-    by.span.submit();
+    span.submit();
     let vector = |prompt| {
-        let by = &by;
+        let app = &app;
         async move {
-            let AskedBy { client, deadline } = by.now()?;
+            let AskedBy { client, deadline } = now(asker, started)?;
             let ask = Ask { client, deadline, prompt, embeds: true, ..Ask::default() };
-            vector_of(&by.app, by.app.batching.submit(ask)?).await
+            vector_of(app, app.batching.submit(ask)?).await
         }
     };
     let vectors = stream::iter(texts).map(vector).buffered(at_once).try_collect().await?;
-    by.app.metrics.whole_answer(by.started.elapsed());
-    by.span.answered(&Usage { prompt_tokens: tokens, total_tokens: tokens, ..Usage::default() });
-    Ok((by.app, vectors))
+    app.metrics.whole_answer(started.elapsed());
+    span.answered(&Usage { prompt_tokens: tokens, total_tokens: tokens, ..Usage::default() });
+    let usage = TextsUsage { prompt_tokens: tokens, total_tokens: tokens };
+    Ok(Vectors { app, vectors, usage })
 }
 
 async fn vector_of(app: &App, mut events: mpsc::Receiver<Event>) -> Result<Vec<f32>, ApiError> {

@@ -21,6 +21,6 @@ pub(crate) use chat::ChatFormatter;
 pub(crate) use completion::CompletionFormatter;
 pub(crate) use formatter::EventFormatter;
 pub(crate) use infill::InfillFormatter;
-pub(crate) use ollama::{OllamaFormatter, OllamaShape, loaded};
+pub(crate) use ollama::{OllamaFormatter, OllamaShape, loaded, nanoseconds};
 pub(crate) use respond::{respond, submit};
 pub(crate) use responses::ResponsesFormatter;

@@ -147,6 +147,6 @@ fn call(call: Call) -> OllamaCall {
     OllamaCall { function: OllamaFunction { name: call.name, arguments } }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

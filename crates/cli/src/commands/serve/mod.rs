@@ -109,6 +109,10 @@ fn prefix_folder(serve: &Serve, planned: &[Planned]) -> Result<Option<PathBuf>> 
         !planned[0].decision.exact,
         "--prefix-cache: the plan is exact, so every prompt is computed whole"
     );
+    ensure!(
+        planned.iter().any(|model| model.batch.embedding.is_none()),
+        "--prefix-cache: vectors are made of whole texts, so nothing of one is kept for others"
+    );
     let folder = match &serve.prefix_folder {
         Some(folder) => folder.clone(),
         None => state::cache_folder()?.join("prefixes"),
