@@ -11,6 +11,7 @@
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
 //! - [`fuzz`]: the fuzz targets, each for a while.
 //! - [`docs`]: the book, its pages that are made, and the checks of all pages.
+//! - [`dropin`]: the library for other people's llama.cpp.
 //! - [`dist`]: packages, and what they do on clean systems.
 //!
 //! The models that tests run on are written by `motley-testkit`.
@@ -22,6 +23,7 @@ pub mod chaos;
 pub mod check;
 pub mod dist;
 pub mod docs;
+pub mod dropin;
 pub mod fuzz;
 pub mod hostile;
 pub mod load;

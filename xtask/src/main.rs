@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, check, dist, docs, fuzz, hostile, load, mutate, tidy, workspace_root};
+use xtask::{capped, check, dist, docs, dropin, fuzz, hostile, load, mutate, tidy, workspace_root};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -39,6 +39,10 @@ fn main() -> Result<ExitCode> {
         Command::Fuzz(arguments) => return run_fuzz(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,
         Command::Docs(asked) => return run_docs(&asked),
+        Command::Dropin => println!("{}", dropin::build()?.display()),
+        Command::DropinPairs(asked) => {
+            dropin::pairs::compare(&asked, &dropin::build()?, &mut |line| println!("{line}"))?;
+        }
         Command::Dist(asked) => run_dist(&asked)?,
         Command::DistTest(asked) => return run_dist_test(&asked),
         Command::DistRecord(asked) => print!("{}", dist::trial::recording::record(&asked)?),

@@ -20,7 +20,7 @@ use motley_cost::calibration::{CalibrationError, CalibrationFile};
 use motley_model::ModelSpec;
 use motley_trace::whole_file;
 
-use crate::measure::ExpertKind;
+use crate::kind::ExpertKind;
 
 /// Most names tried when several runs end in one second.
 const MAX_SAME_SECOND: u32 = 100;

@@ -15,9 +15,10 @@ use motley_cost::calibration::CalibrationFile;
 #[cfg(feature = "npu")]
 use motley_cost::{ComputeCost, calibration::WeightLayout};
 use motley_engine::threads::cores::machine_cores;
-use motley_engine::weights::offered_layouts;
+
 use motley_engine::{
     GpuDevice, MachineCores, Runtime, Seam, ThreadSet, ThreadSets, gpu_devices, machine_memory,
+    offered_layouts,
 };
 use motley_machine::Machine;
 use motley_model::{ModelFiles, ModelSpec, Sizes};

@@ -82,12 +82,14 @@ fn carry_out(mut motley: Motley) -> anyhow::Result<()> {
         }
         Command::Trace(trace) => commands::trace::run(&motley.global, &trace, columns()),
         Command::Config(args) => commands::config::run(&motley.global, &args, columns()),
+        Command::Env(env) => commands::env::run(&motley.global, &env),
         Command::Service(service) => commands::service::run(&motley.global, &service),
         Command::Bug => commands::bug::run(&motley.global),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args),
         Command::Worker => commands::worker::run(),
         Command::CheckFile => commands::check_file::run(),
+        Command::CheckHost { ggml } => commands::env::check(&ggml),
         Command::Openapi => commands::openapi::run(),
     }
 }

@@ -72,7 +72,9 @@ fn models(command: &mut Command) -> Vec<&mut PathBuf> {
         | Command::Man(_)
         | Command::Openapi
         | Command::Worker
-        | Command::CheckFile => Vec::new(),
+        | Command::CheckFile
+        | Command::CheckHost { .. }
+        | Command::Env(_) => Vec::new(),
     }
 }
 

@@ -2,18 +2,19 @@
 //! llama.cpp only ever meets headers that were read and checked here.
 
 use crate::blocks::drive::Drive;
-use crate::blocks::figures::{SharedFigures, StreamFigures};
+use crate::blocks::figures::SharedFigures;
 use crate::blocks::machine::session::{MachineBlocks, MachineSource};
-use crate::blocks::machine::{DeviceOptions, MachineHandle, MachineReport};
+use crate::blocks::machine::{DeviceOptions, MachineHandle};
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::static_unit::StaticUnitMaker;
 use crate::blocks::step::CurrentStep;
+use crate::record::{shared_record, streaming_record};
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::text::constraint::{Constraint, ConstraintError, TextForm};
 use crate::text::sampling::LazyVocabulary;
 use crate::threads::contention::ContentionWatch;
-use crate::threads::cores::{every_core, pools};
+use crate::threads::pools::{every_core, pools};
 use crate::weights::{
     ExpertPlan, WeightSource, WeightsError, dense_reads, may_rearrange, nodes_of,
 };
@@ -28,10 +29,9 @@ use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::{NodeShare, ThreadSets};
 use motley_plan::{ExpertKernels, Loading};
 use motley_sched::spans::Spans;
-use motley_sched::{Named, SchedulerSetup};
 use motley_store::MappedFiles;
+use motley_trace::RunRecord;
 use motley_trace::run::RUN_VERSION;
-use motley_trace::{RunRecord, SharedRecord, StreamingRecord};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -398,30 +398,5 @@ impl Engine {
             sampling_s: stats.sampling_time.as_secs_f64(),
             energy: session.energy.record(&stats.prefill, &stats.decode),
         }
-    }
-}
-
-fn shared_record(devices: &MachineHandle) -> SharedRecord {
-    let MachineReport { cache_slots, figures, .. } = devices.report();
-    SharedRecord {
-        cache_slots,
-        routed_pairs: figures.routed_pairs,
-        device_pairs: figures.device_pairs,
-        copies: figures.demanded_copies + figures.guessed_copies,
-    }
-}
-
-fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -> StreamingRecord {
-    let (limits, rules) = (setup.first().limits, setup.rules.ram);
-    StreamingRecord {
-        policy: rules.policy.name().into(),
-        prefetch: rules.prefetch.name().into(),
-        cache_slots: stream.slots_most,
-        cache_slots_least: Some(stream.slots_least),
-        staging_slots: limits.staging_slots,
-        prefetch_slots: limits.prefetch_slots,
-        loads_in_flight: limits.loads_in_flight,
-        guesses_in_flight: limits.guesses_in_flight,
-        predicted: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
     }
 }

@@ -9,6 +9,8 @@
 //! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
 //! * `chunk`: how long the chunks of a prompt are.
 //! * [`batching`]: many answers at once on one context.
+//! * [`hosted`]: the executor for a model in another program's llama.cpp.
+//! * `layouts`: how this CPU can lay out a model's experts; `record`: what a session came to.
 //! * [`blocks`]: what happens to each routed-expert block: in memory, streamed, with devices.
 //! * [`threads`]: which threads compute.
 //! * [`text`]: between text and tokens.
@@ -17,23 +19,39 @@
 //! * [`clock`]: the wall clock, or a simulation's. `sync`: what threads wait with.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "llama"), allow(dead_code, reason = "part of it serves sessions"))]
 
+#[cfg(feature = "llama")]
 pub mod batching;
 pub mod blocks;
+#[cfg(feature = "llama")]
 mod chunk;
 pub mod clock;
+#[cfg(feature = "llama")]
 pub mod energy;
+#[cfg(feature = "llama")]
 pub mod engine;
+#[cfg(feature = "llama")]
 pub mod eval;
+#[cfg(feature = "llama")]
 pub mod execute;
+pub mod hosted;
+mod layouts;
+mod record;
+#[cfg(feature = "llama")]
 pub mod rehearsal;
+#[cfg(feature = "llama")]
 pub mod session;
+#[cfg(feature = "llama")]
 pub mod streams;
 mod sync;
+#[cfg(feature = "llama")]
 pub mod text;
 pub mod threads;
+#[cfg(feature = "llama")]
 pub mod weights;
 
+#[cfg(feature = "llama")]
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
 pub use blocks::figures::StreamFigures;
 pub use blocks::machine::{
@@ -43,13 +61,20 @@ pub use blocks::options::StreamingOptions;
 pub use blocks::predict::PredictionAccuracy;
 pub use blocks::pressure::machine_memory;
 pub use blocks::routing::{RoutedBlock, RoutingWatcher};
+#[cfg(feature = "llama")]
 pub use chunk::chunk_for;
+#[cfg(feature = "llama")]
 pub use energy::{EnergyCounter, EnergyWatch, Joules};
+#[cfg(feature = "llama")]
 pub use engine::{Engine, EngineError, EngineOptions};
+pub use layouts::offered_layouts;
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
+pub use motley_ggml::hosted::load_backends as load_host_backends;
+#[cfg(feature = "llama")]
 pub use motley_ggml::{
-    LayerGpu, Runtime, Seam, StartError, TokenBias, TokenizeError, cpu::unused_cpu_level, versions,
+    LayerGpu, StartError, TokenBias, TokenizeError, cpu::unused_cpu_level, versions,
 };
+pub use motley_ggml::{Runtime, Seam};
 pub use motley_host::{load, process_memory, sandbox};
 pub use motley_plan::Loading;
 pub use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
@@ -57,12 +82,19 @@ pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_sched::{Phase, admission, models};
 pub use motley_store::FaultPlan;
+#[cfg(feature = "llama")]
 pub use rehearsal::{RehearsalError, rehearse};
+#[cfg(feature = "llama")]
 pub use session::{
     Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
 };
+#[cfg(feature = "llama")]
 pub use text::chat::{ChatError, ChatMessage, Conversation};
+#[cfg(feature = "llama")]
 pub use text::constraint::{Constraint, ConstraintError, TextForm};
+#[cfg(feature = "llama")]
 pub use text::sampling::{BadLogits, Sampling};
+#[cfg(feature = "llama")]
 pub use text::stream::TextStream;
+#[cfg(feature = "llama")]
 pub use threads::tune::{Tuned, tune};

@@ -1,15 +1,15 @@
 //! Where llama.cpp gets a model's weights from: left in the mapped files, read through a header of
 //! our own, or left on disk. Opens nothing: the files are those whose headers were read.
 
-use motley_cost::calibration::WeightLayout;
+use crate::layouts::{is_expert_matrix, layout_of};
 use motley_ggml::{
-    LaidOutSource, LaidOutWeights, Layout, MappedWeights, MatrixShape, Nodes, ReadCounts, Runtime,
-    Seam, Stays, VirtualFile, Weights,
+    LaidOutSource, LaidOutWeights, MappedWeights, MatrixShape, Nodes, ReadCounts, Runtime, Seam,
+    Stays, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError, VirtualLayout};
-use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes, TensorPart};
+use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes};
 use motley_plan::cores::NodeShare;
-use motley_plan::{ExpertKernels, Loading, OfferedLayouts};
+use motley_plan::{ExpertKernels, Loading};
 use motley_store::{MapError, MappedFiles};
 use std::collections::HashMap;
 use std::fs::File;
@@ -111,15 +111,6 @@ fn expert_source(
     })
 }
 
-/// A layout of the plan, as ggml's kernels know it.
-fn layout_of(layout: WeightLayout) -> Layout {
-    match layout {
-        WeightLayout::Plain => Layout::Plain,
-        WeightLayout::Repacked => Layout::Repacked,
-        WeightLayout::Amx => Layout::Amx,
-    }
-}
-
 /// Memory nodes of the plan, as ggml's memory knows them.
 pub(crate) fn nodes_of(shares: &[NodeShare]) -> Option<Arc<Nodes>> {
     let share = |share: &NodeShare| motley_ggml::NodeShare {
@@ -128,36 +119,6 @@ pub(crate) fn nodes_of(shares: &[NodeShare]) -> Option<Arc<Nodes>> {
         part: share.part,
     };
     Nodes::new(shares.iter().map(share).collect()).map(Arc::new)
-}
-
-/// Layouts this CPU and build compute the routed experts of `spec` in, by type, the type with most
-/// bytes first.
-pub fn offered_layouts(_: &Runtime, spec: &ModelSpec) -> Vec<OfferedLayouts> {
-    let mut types: Vec<(GgmlType, Vec<(MatrixShape, u64)>)> = Vec::new();
-    for tensor in spec.tensors.iter().filter(|tensor| is_expert_matrix(tensor.role)) {
-        let dimension = |at: usize| tensor.dims.get(at).copied().unwrap_or(1);
-        let shape =
-            MatrixShape { ty: tensor.ty, row: dimension(0) as u32, rows: dimension(1) as u32 };
-        let known = types.iter_mut().find(|(ty, _)| *ty == tensor.ty);
-        match known {
-            Some((_, shapes)) => shapes.push((shape, dimension(2))),
-            None => types.push((tensor.ty, vec![(shape, dimension(2))])),
-        }
-    }
-    let all = [WeightLayout::Plain, WeightLayout::Repacked, WeightLayout::Amx];
-    let offered = |(ty, shapes): (GgmlType, Vec<(MatrixShape, u64)>)| {
-        let bytes = |layout: WeightLayout| {
-            let one = |(shape, experts): &(MatrixShape, u64)| {
-                layout_of(layout).bytes(shape).map(|bytes| bytes * experts)
-            };
-            Some((layout, shapes.iter().map(one).sum::<Option<u64>>()?))
-        };
-        OfferedLayouts { ty, layouts: all.into_iter().filter_map(bytes).collect() }
-    };
-    let mut types: Vec<_> = types.into_iter().map(offered).collect();
-    types
-        .sort_by_key(|offered| std::cmp::Reverse(offered.layouts.first().map(|(_, bytes)| *bytes)));
-    types
 }
 
 /// What is read while experts are left on disk.
@@ -194,11 +155,6 @@ fn handle(file: &OpenedFile) -> Result<File, WeightsError> {
 /// Expert matrices are read on demand; predictor layers are not run at all.
 fn left_on_disk(role: Role) -> bool {
     is_expert_matrix(role) || unused(role)
-}
-
-/// A matrix of routed experts, not its bias or scale.
-fn is_expert_matrix(role: Role) -> bool {
-    matches!(role, Role::Routed { part: TensorPart::Weight, .. })
 }
 
 /// Predictor layers are not run at all.

@@ -9,16 +9,21 @@
 //! * [`gpu`]: experts in slots of a GPU's memory, and rows computed there.
 //! * `api`: ggml's types and the table of its functions; these three rooms reach ggml through
 //!   it and nothing else.
+//! * [`hosted`]: the seam inside another program's llama.cpp.
 //! * `llama`: llama.cpp's own nouns ([`Runtime::start`], [`Model`], [`Context`], [`Sampler`] …).
 //! * `measure`: synthetic experts and copies, for measuring a machine without a model.
 
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
+#![cfg_attr(not(feature = "llama"), allow(dead_code, reason = "part of it serves a linked ggml"))]
 
 mod api;
 mod compute;
 pub mod gpu;
+pub mod hosted;
 mod layout;
+#[cfg(feature = "llama")]
 mod llama;
+#[cfg(feature = "llama")]
 mod measure;
 mod seam;
 
@@ -31,6 +36,7 @@ pub use layout::memory::{ChooseLayout, LayoutError, ReadExpert};
 pub use layout::nodes::{NodeShare, Nodes};
 pub use layout::stack::prefer_large_pages;
 pub use layout::{Layout, MatrixShape};
+#[cfg(feature = "llama")]
 pub use llama::{
     Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, InfillTokens,
     LaidOutSource, LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model,
@@ -38,6 +44,7 @@ pub use llama::{
     StartError, Stays, TextBounds, Thrown, TokenBias, TokenizeError, VirtualFile, Weights,
     give_back_freed, versions,
 };
+#[cfg(feature = "llama")]
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};
 pub use seam::{
     BlockError, BlockExecutor, Claims, ExpertBlock, ExpertMatrix, NotABlock, Runtime, Seam,

@@ -83,6 +83,16 @@ impl Budget {
         Self { dense_bytes: self.input_bytes, kv_bytes: 0, ..*self }
     }
 
+    /// The same where a process is seen to hold `held_bytes` of its own before the first token: KV
+    /// cache and buffers of a host, whose shape nobody told. Dense weights count beside them, since
+    /// they may lie in a mapping that is not in memory yet.
+    #[must_use]
+    pub fn with_held(&self, held_bytes: u64) -> Self {
+        let expected = self.kv_bytes.saturating_add(self.process_bytes);
+        let more = held_bytes.saturating_sub(expected);
+        Self { kv_bytes: self.kv_bytes.saturating_add(more), ..*self }
+    }
+
     /// Slots for experts within `memory_bytes`; never more than all experts and one to read into.
     pub fn slots(&self, memory_bytes: u64) -> Result<u32, TooLittleMemory> {
         let left = memory_bytes.saturating_sub(self.fixed_bytes()) / self.slot_bytes.max(1);

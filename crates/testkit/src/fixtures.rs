@@ -1,9 +1,9 @@
 //! What tests run on, or `None` and a word why not: models written once, data beside the project,
-//! Python with packages. With `MOTLEY_REQUIRE_MODELS` or `MOTLEY_REQUIRE_CLIENTS` set, as in CI,
+//! Python and Node with packages. With `MOTLEY_REQUIRE_MODELS` or `MOTLEY_REQUIRE_CLIENTS` set, as in CI,
 //! what cannot be had fails the test.
 
 use crate::synth::{Arch, Preset, Request, ensure_cached};
-use crate::{smollm2, upcycle, venv};
+use crate::{node, smollm2, upcycle, venv};
 use std::path::{Path, PathBuf};
 
 /// The small model of `arch`, written if missing. `None` when the tokenizer it needs is absent.
@@ -65,6 +65,32 @@ pub fn python(name: &str, packages: &[&str], imports: &str) -> Option<PathBuf> {
             None
         }
     }
+}
+
+/// The folder `name` with `packages` of npm; installed if missing. `None` without Node or network.
+pub fn node(name: &str, packages: &[&str]) -> Option<PathBuf> {
+    match node::packages(name, packages) {
+        Ok(folder) => Some(folder),
+        Err(error) => {
+            let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+            assert!(!required, "{error:#}");
+            eprintln!("passing over: {error:#}");
+            None
+        }
+    }
+}
+
+/// The drop-in library, as `cargo xtask dropin` leaves it beside the programs of this build.
+/// `None` where nobody built it.
+pub fn dropin_library() -> Option<PathBuf> {
+    let programs = std::env::current_exe().ok()?.parent()?.parent()?.to_owned();
+    let library = programs.join("libggml_motley.so");
+    if !library.exists() {
+        let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+        assert!(!required, "{} is not there: cargo xtask dropin", library.display());
+        eprintln!("passing over: {} is not there", library.display());
+    }
+    library.exists().then_some(library)
 }
 
 /// Whether ONNX Runtime is named.

@@ -13,7 +13,7 @@
 //! - [`hostile`]: requests that try to do a server harm.
 //! - [`hub`]: a server that speaks the model hub's protocol, also badly.
 //! - `terminal`: a program on a terminal of its own (Unix only).
-//! - [`venv`]: Python with packages from PyPI.
+//! - [`node`]: Node with packages from npm; [`venv`]: Python with packages from PyPI.
 #![forbid(unsafe_code)]
 
 pub mod cache;
@@ -24,6 +24,7 @@ pub mod hostile;
 pub mod hub;
 #[cfg(unix)]
 pub mod machine_tree;
+pub mod node;
 pub mod output;
 pub mod smollm2;
 pub mod synth;

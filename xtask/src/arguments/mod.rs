@@ -29,6 +29,7 @@ use xtask::dist::Dist;
 use xtask::dist::trial::Trial;
 use xtask::dist::trial::recording::Recording;
 use xtask::docs::Docs;
+use xtask::dropin::pairs::Pairs;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -83,6 +84,10 @@ pub(crate) enum Command {
     Load(LoadArguments),
     /// Make the reference pages, check links and commands of every page, and build the book.
     Docs(Docs),
+    /// Build the library for a stock llama.cpp (`GGML_BACKEND_PATH`) and print its path.
+    Dropin,
+    /// Compare a stock `llama-server` with and without the library, in turn, under a memory limit.
+    DropinPairs(Pairs),
     /// Build packages that run on every Linux of the last years (x86-64).
     Dist(Dist),
     /// Install and run every package in clean roots, and compare its speed with a native build's.

@@ -26,3 +26,4 @@ pub use soak::{Soak, Soaked, soak, take_memory};
 pub use sweep::{Sweep, sweep};
 pub use tally::{CappedRun, table};
 pub use way::Way;
+pub(crate) use worker::drop_page_cache;

@@ -13,7 +13,7 @@ pub(super) fn worker(mut command: Command, job: &Value) -> Result<Output> {
 }
 
 /// Everything that can be is forgotten, so that every run begins cold.
-pub(super) fn drop_page_cache() -> Result<()> {
+pub(crate) fn drop_page_cache() -> Result<()> {
     let synced = Command::new("sync").status()?.success();
     if !synced {
         bail!("sync failed");

@@ -12,7 +12,10 @@ const NOT_OURS: &[(&str, &str)] = &[
     ("--features", "cargo"),
     ("--fit", "llama.cpp"),
     ("--n-cpu-moe", "llama.cpp"),
+    ("--no-mmap", "llama.cpp"),
+    ("--no-repack", "llama.cpp"),
     ("--npu", "builds with feature npu"),
+    ("--repack", "llama.cpp"),
 ];
 
 /// Flags nobody has. `reference` is the page of commands, which names all there are.

@@ -158,7 +158,7 @@ pub fn get(address: &str, path: &str) -> Result<(u16, String)> {
 }
 
 /// A port nobody listens on at the moment.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 

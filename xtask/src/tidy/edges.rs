@@ -79,6 +79,8 @@ const HOUSE: &[Room] = &[
             "hub",
         ],
     ),
+    // The one door that speaks to ggml itself: it comes in through it.
+    room("dropin", &["model", "trace", "plan", "ggml", "engine", "calibrate"]),
     // outside the floors: what tests share, and automation
     room(TESTKIT, &["model"]),
     room("xtask", &["model", "cost", "host", TESTKIT]),

@@ -18,6 +18,7 @@ use motley_machine::error::FORMAT_VERSION;
 use motley_machine::{Device, DeviceKind, Link, Machine, Provenance};
 
 use measured::{CPU, DISK};
+#[cfg(feature = "llama")]
 pub(crate) use measured::{Results, with_measured};
 
 const GIB: f64 = (1_u64 << 30) as f64;

@@ -14,7 +14,7 @@ use motley_ggml::{
 
 use super::clock::{Steps, undisturbed_us};
 use super::error::MeasureError;
-use super::kind::ExpertKind;
+use crate::kind::ExpertKind;
 
 /// Tokens at which the other shape is tried.
 const OTHER_TOKENS: [u32; 3] = [1, 16, 128];
@@ -402,7 +402,7 @@ fn experts_for(tokens: u32, threads: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::kind::SHAPE;
+    use crate::kind::SHAPE;
     use motley_ggml::Seam;
     use motley_model::gguf::GgmlType;
 

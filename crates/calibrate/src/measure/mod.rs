@@ -2,7 +2,7 @@
 //! anything; says in the result how idle it was.
 //!
 //! * [`quick`](mod@quick): a few seconds on one model's experts, for the first run on a machine.
-//! * `kind`: which experts; `experts`: on the CPU and on GPUs through ggml's kernels.
+//! * `experts`: on the CPU and on GPUs through ggml's kernels.
 //! * `bandwidth`: reading memory, by number of threads.
 //! * `disk`: reading expert-sized ranges.
 //! * `links`: copies to and from GPUs.
@@ -13,7 +13,6 @@ mod clock;
 mod disk;
 mod error;
 mod experts;
-mod kind;
 mod links;
 pub mod quick;
 
@@ -27,11 +26,11 @@ use motley_host::{cpu_name, load, topology};
 use motley_store::ProbeLimit;
 
 use crate::describe::{Results, core_count, this_machine, with_measured};
+pub use crate::kind::ExpertKind;
 use clock::Steps;
 pub use disk::DiskError;
 pub use error::MeasureError;
 use experts::Depth;
-pub use kind::ExpertKind;
 
 /// Part of the time for experts; what is left goes to memory, the disk and being early.
 const EXPERTS_SHARE: f64 = 0.75;
@@ -69,7 +68,7 @@ pub fn measure(
     on_progress: &mut dyn FnMut(&str, f64),
 ) -> Result<CalibrationFile, MeasureError> {
     let extent = Extent {
-        kinds: kind::with_defaults(&options.kinds),
+        kinds: crate::kind::with_defaults(&options.kinds),
         depth: Depth::FULL,
         counts: thread_counts,
         disk_bytes: u64::MAX,

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 mod bench;
 mod calibrate;
+mod env;
 mod eval;
 mod explain;
 mod global;
@@ -21,17 +22,19 @@ mod sampling;
 mod sandbox;
 mod serve;
 mod sim;
-mod size;
+mod time;
 mod trace;
 mod tune;
 mod wishes;
 
 pub(crate) use bench::Bench;
 pub(crate) use calibrate::{Calibrate, Doctor};
+pub(crate) use env::Env;
 pub(crate) use eval::Eval;
 pub(crate) use explain::Explain;
 pub(crate) use global::Global;
 pub(crate) use habits::{Config, Install, Service};
+pub(crate) use motley_plan::decide::parse::{parse_devices, parse_size};
 pub(crate) use pages::{Completions, Man};
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use pull::{Pull, Rm, Show};
@@ -40,10 +43,9 @@ pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::SandboxArg;
 pub(crate) use serve::{SafetyArgs, Serve};
 pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
-pub(crate) use size::parse_size;
 pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
-pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs, parse_devices};
+pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs};
 
 const AFTER_HELP: &str =
     "Every flag can also be set as a variable (MOTLEY_MEMORY=12G) or in a file: `motley config`.";
@@ -101,6 +103,8 @@ pub(crate) enum Command {
     Trace(TraceCommand),
     /// Show what is set besides the command line, and where
     Config(Config),
+    /// Print what to put before a command, so that its own llama.cpp runs larger models
+    Env(Env),
     /// Serve a model in the background, also after a restart
     #[command(subcommand)]
     Service(Service),
@@ -116,6 +120,12 @@ pub(crate) enum Command {
     /// Try a file as a job on stdin says (used before a file is loaded for the first time)
     #[command(hide = true)]
     CheckFile,
+    /// Load the ggml of a host with its backends (used by `env`)
+    #[command(hide = true)]
+    CheckHost {
+        /// Its library.
+        ggml: PathBuf,
+    },
     /// Print the OpenAPI document of `serve`, for those who make clients or documents of it
     #[command(hide = true)]
     Openapi,

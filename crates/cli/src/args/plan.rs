@@ -34,7 +34,7 @@ pub(crate) struct Predict {
     #[arg(required = true)]
     pub(crate) models: Vec<PathBuf>,
     /// Ceilings for memory beside "everything in memory"
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = super::size::parse_size)]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = motley_plan::decide::parse::parse_size)]
     pub(crate) budgets: Vec<u64>,
     /// Prompt tokens per run
     #[arg(long, default_value_t = 512, value_name = "TOKENS")]

@@ -32,7 +32,7 @@ pub(crate) struct Serve {
     pub(crate) strict_model: bool,
     /// Unload a model that nobody has used for so long, such as 10m; the next request loads it
     /// again (default: only when another model needs its memory)
-    #[arg(long, value_name = "TIME", value_parser = super::size::parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = super::time::parse_time)]
     pub(crate) idle: Option<Duration>,
     /// Answers computed at once
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -58,7 +58,7 @@ pub(crate) struct Serve {
     /// Keep beginnings of prompts on disk, at most so many bytes: after a restart, or when memory
     /// had no room, they are read where that is faster than computing them
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["exact", "no_share_prefix", "stream_context"],
-          value_parser = super::size::parse_size)]
+          value_parser = motley_plan::decide::parse::parse_size)]
     pub(crate) prefix_cache: Option<u64>,
     /// Folder for --prefix-cache (default: the user's cache folder). Who can read it can learn what
     /// prompts said
@@ -111,7 +111,7 @@ pub(crate) struct SafetyArgs {
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) cors: Option<CorsOrigin>,
     /// Largest request body; eight times as many bytes are held of all requests together
-    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::size::parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = motley_plan::decide::parse::parse_size)]
     pub(crate) max_body: u64,
     /// Seconds for a request's headers, and between two requests of a connection
     #[arg(long, value_name = "SECONDS", default_value_t = 10,

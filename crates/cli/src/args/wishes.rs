@@ -1,12 +1,12 @@
 //! Flags a decision is made from: what a run may use, and what it is to do. As typed; `decide` in
 //! `motley-plan` says what comes of them.
 
-use super::size::parse_size;
 use clap::{Args, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use motley_model::KvType;
 use motley_plan::decide::asked::{DEFAULT_CONTEXT_TOKENS, DEFAULT_PROMPT_TOKENS};
-use motley_plan::{Asked, DevicesAsked, Loading, NamedDevice, Outputs};
+use motley_plan::decide::parse::{parse_devices, parse_size};
+use motley_plan::{Asked, DevicesAsked, Loading, Outputs};
 use motley_sched::ByMemory;
 use std::path::PathBuf;
 
@@ -154,36 +154,5 @@ impl From<KvArg> for KvType {
             KvArg::F16 => Self::F16,
             KvArg::Q8 => Self::Q8_0,
         }
-    }
-}
-
-/// `auto`, `cpu`, or names with commas between, each `NAME` or `NAME=SIZE`.
-pub(crate) fn parse_devices(text: &str) -> Result<DevicesAsked, String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "auto" => return Ok(DevicesAsked::Auto),
-        "cpu" => return Ok(DevicesAsked::Cpu),
-        _ => {}
-    }
-    let named = |part: &str| {
-        let Some((name, size)) = part.split_once('=') else {
-            return Ok(NamedDevice { name: part.trim().to_owned(), most_bytes: None });
-        };
-        Ok(NamedDevice { name: name.trim().to_owned(), most_bytes: Some(parse_size(size)?) })
-    };
-    text.split(',').map(named).collect::<Result<_, String>>().map(DevicesAsked::Named)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_follows_the_name() {
-        assert_eq!(parse_devices("auto"), Ok(DevicesAsked::Auto));
-        assert_eq!(parse_devices("CPU"), Ok(DevicesAsked::Cpu));
-        let named = |name: &str, most_bytes| NamedDevice { name: name.into(), most_bytes };
-        let both = vec![named("vulkan0", Some(200 << 20)), named("vulkan1", None)];
-        assert_eq!(parse_devices("vulkan0=200M, vulkan1"), Ok(DevicesAsked::Named(both)));
-        assert!(parse_devices("vulkan0=much").is_err());
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod check_file;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod env;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod inspect;

@@ -9,10 +9,7 @@ use crate::blocks::static_unit::StaticUnit;
 use crate::blocks::step::CurrentStep;
 use crate::blocks::way::way_of;
 use crate::clock::now;
-use motley_ggml::{
-    BlockError, BlockExecutor, Claims, ComputeOutcome, CpuUnit, ExpertBlock, Model, SubsetError,
-};
-use motley_model::ModelSpec;
+use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock, SubsetError};
 use motley_plan::ExpertKernels;
 use motley_sched::SchedulerSetup;
 use motley_trace::PhaseRecord;
@@ -56,7 +53,14 @@ impl Drive {
     /// Which blocks of a context of `model` come here: all when somebody watches or shares them or
     /// they are streamed; else those that are computed faster than llama.cpp would, and those it
     /// cannot compute.
-    pub(crate) fn claims(&self, spec: &ModelSpec, model: &Model) -> Claims {
+    #[cfg(feature = "llama")]
+    pub(crate) fn claims(
+        &self,
+        spec: &motley_model::ModelSpec,
+        model: &motley_ggml::Model,
+    ) -> motley_ggml::Claims {
+        use motley_ggml::Claims;
+
         if self.machine.is_some() || self.static_unit.is_some() || self.watcher.is_some() {
             return Claims::all();
         }

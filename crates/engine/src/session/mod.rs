@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::energy::EnergyWatch;
 use crate::text::sampling::{self, BadLogits, Sampling};
 use crate::threads::contention::ContentionWatch;
-use crate::threads::cores;
+use crate::threads::pools;
 use motley_cost::Nanos;
 use motley_ggml::{
     Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, Sampler, SeamCounts,
@@ -247,7 +247,7 @@ impl Session {
     /// Computes on other threads from the next token on; the KV cache stays (A5).
     pub fn set_threads(&mut self, sets: &ThreadSets) -> Result<(), SessionError> {
         let threads = sets.prefill.threads.max(sets.decode.threads);
-        let pools = cores::pools(sets).ok_or(SessionError::Threads { threads })?;
+        let pools = pools::pools(sets).ok_or(SessionError::Threads { threads })?;
         if self.contention.is_some() {
             self.contention = Some(ContentionWatch::new(pools.clone(), sets.decode.clone()));
         }

@@ -2,7 +2,7 @@
 //! threads decode while they do. Reads counters and makes pools; `sched::contention` decides.
 
 use crate::clock::now;
-use crate::threads::cores::pool;
+use crate::threads::pools::pool;
 use motley_cost::Nanos;
 use motley_ggml::{Pools, Threadpool};
 use motley_host::pressure;

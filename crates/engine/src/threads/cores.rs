@@ -1,35 +1,12 @@
-//! The machine's cores as a search for the best set sees them, and pools made from sets of threads.
-//! Chooses nothing.
+//! The machine's cores as a search for the best set sees them. Chooses nothing.
 
-use motley_ggml::{Pools, Threadpool, ThreadpoolOptions};
 use motley_host::topology::{self, Node, Topology};
 use motley_machine::{CoreCluster, CoreRole};
-use motley_plan::cores::{CorePool, Freedom, MachineCores, NodeCores, ThreadSet, ThreadSets};
+use motley_plan::cores::{CorePool, Freedom, MachineCores, NodeCores};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Stands for a frequency nobody tells (virtual machines).
 const UNKNOWN_GHZ: f64 = 1.0;
-
-/// A pool for a set of threads. `None` when the system refuses them.
-pub(crate) fn pool(set: &ThreadSet) -> Option<Arc<Threadpool>> {
-    let plain = ThreadpoolOptions::with_threads(set.threads);
-    Threadpool::new(&ThreadpoolOptions { cpus: set.cpus.clone(), ..plain }).map(Arc::new)
-}
-
-/// The pools of both phases; equal sets share one, because two would spin against each other.
-/// `None` when the system refuses the threads.
-pub(crate) fn pools(sets: &ThreadSets) -> Option<Pools> {
-    let prefill = pool(&sets.prefill)?;
-    let same = sets.prefill == sets.decode;
-    let decode = if same { Arc::clone(&prefill) } else { pool(&sets.decode)? };
-    Some(Pools { decode, prefill })
-}
-
-/// As many threads as the system lets this process run at once.
-pub(crate) fn every_core() -> ThreadSets {
-    ThreadSets::both(ThreadSet::anywhere(parallelism()))
-}
 
 /// Reads the cores of this machine. Where clusters are unknown or not all CPUs may be used, it is
 /// one cluster of as many cores as this process may use.
@@ -88,7 +65,7 @@ fn cores_first(cpus: &[usize], topology: &Topology) -> Vec<usize> {
     cpus.iter().filter(is_first).chain(seconds).copied().collect()
 }
 
-fn parallelism() -> u32 {
+pub(super) fn parallelism() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 

@@ -5,9 +5,11 @@
 //! Modules, in reading order:
 //! * `types`: ggml's structs, handles and constants.
 //! * `table`: its functions, each listed once with its signature.
+//! * `numbers`: operations and kinds of devices, which releases count differently.
 //! * `abi`: mirror of the tables that a backend of one's own fills in.
 
 pub(crate) mod abi;
+pub(crate) mod numbers;
 mod table;
 mod types;
 

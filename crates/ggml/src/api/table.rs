@@ -1,12 +1,15 @@
 //! The table of ggml's functions, and a plain function over each entry. One list says it all:
-//! name and signature. Filled by the linker; a table looked up by name in a host is one more
-//! constructor from the same list.
+//! name and signature. Filled by the linker, or looked up by name in the host that loaded us.
 //!
-//! The table is an immutable static: a call through it costs at most one load more than a direct one.
+//! The table is written once: a call through it costs two loads more than a direct one.
 
 use super::abi;
 use super::types::*;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+/// Missing in releases that have nothing to ask it about.
+const OPTIONAL: &[&str] = &["ggml_get_glu_op"];
 
 macro_rules! functions {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $ty:ty),* $(,)?) $(-> $result:ty)?;)*) => {
@@ -17,8 +20,35 @@ macro_rules! functions {
 
         impl Functions {
             /// The ggml this program is linked with; the compiler checks every signature.
+            #[cfg(feature = "llama")]
             const fn linked() -> Self {
                 Self { $($name: linked::$name,)* }
+            }
+
+            /// Those that `find` finds by name.
+            ///
+            /// # Safety
+            /// What it finds must be ggml's functions of these names.
+            unsafe fn found(find: &dyn Fn(&CStr) -> *mut c_void) -> Result<Self, &'static str> {
+                Ok(Self { $($name: {
+                    const NAME: &str = stringify!($name);
+                    let name = const { nul_terminated(concat!(stringify!($name), "\0")) };
+                    let mut address = find(name);
+                    if address.is_null() {
+                        if !OPTIONAL.contains(&NAME) {
+                            return Err(NAME);
+                        }
+                        address = absent as *mut c_void;
+                    }
+                    // SAFETY: a function's address of this signature, by the caller; an absent
+                    // one is never called.
+                    unsafe {
+                        std::mem::transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn($($ty),*) $(-> $result)?,
+                        >(address)
+                    }
+                },)* })
             }
         }
 
@@ -28,17 +58,58 @@ macro_rules! functions {
             #[allow(clippy::too_many_arguments, reason = "as many as ggml's")]
             pub(crate) unsafe fn $name($($argument: $ty),*) $(-> $result)? {
                 // SAFETY: ggml's own conditions, by the caller.
-                unsafe { (FUNCTIONS.$name)($($argument),*) }
+                unsafe { (functions().$name)($($argument),*) }
             }
         )*
     };
 }
 
-static FUNCTIONS: Functions = Functions::linked();
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+/// Fills the table from a host's ggml, or names the first function it does not have; one that is
+/// filled stays as it is.
+///
+/// # Safety
+/// What `find` finds must be ggml's functions of these names, and stay loaded.
+pub(crate) unsafe fn look_up(find: &dyn Fn(&CStr) -> *mut c_void) -> Result<(), &'static str> {
+    // SAFETY: by the caller.
+    let found = unsafe { Functions::found(find)? };
+    let _ = FUNCTIONS.set(found);
+    Ok(())
+}
+
+#[cfg(feature = "llama")]
+fn functions() -> &'static Functions {
+    FUNCTIONS.get_or_init(Functions::linked)
+}
+
+#[cfg(not(feature = "llama"))]
+fn functions() -> &'static Functions {
+    FUNCTIONS.get().expect("a host's functions are looked up before anything is done")
+}
+
+/// The host's `ggml_backend_buffer_init`, whose second argument is a table by value: as long as
+/// the host's ggml has it.
+pub(crate) fn buffer_init_address() -> *const () {
+    functions().ggml_backend_buffer_init as *const ()
+}
+
+/// In the place of functions that the host does not have and nobody calls.
+unsafe extern "C" fn absent() {
+    unreachable!("a function of ggml that this host does not have");
+}
+
+const fn nul_terminated(name: &str) -> &CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("a name of ggml's with a NUL inside"),
+    }
+}
 
 functions! {
     // Registry and devices.
     fn ggml_backend_register(registry: ggml_backend_reg_t);
+    fn ggml_backend_reg_name(registry: ggml_backend_reg_t) -> *const c_char;
     fn ggml_backend_reg_get_proc_address(
         registry: ggml_backend_reg_t,
         name: *const c_char,
@@ -111,6 +182,7 @@ functions! {
     fn ggml_backend_buffer_clear(buffer: ggml_backend_buffer_t, value: u8);
     fn ggml_backend_buffer_get_base(buffer: ggml_backend_buffer_t) -> *mut c_void;
     fn ggml_backend_buffer_get_size(buffer: ggml_backend_buffer_t) -> usize;
+    fn ggml_backend_buffer_get_type(buffer: ggml_backend_buffer_t) -> ggml_backend_buffer_type_t;
 
     // Tensors and what they hold.
     fn ggml_init(parameters: ggml_init_params) -> *mut ggml_context;
@@ -123,6 +195,7 @@ functions! {
         ne1: i64,
         ne2: i64,
     ) -> *mut ggml_tensor;
+    fn ggml_get_name(tensor: *const ggml_tensor) -> *const c_char;
     fn ggml_set_name(tensor: *mut ggml_tensor, name: *const c_char) -> *mut ggml_tensor;
     fn ggml_nbytes(tensor: *const ggml_tensor) -> usize;
     fn ggml_get_type_traits(ty: ggml_type) -> *const ggml_type_traits;
@@ -183,6 +256,7 @@ functions! {
         tasks: c_int,
         user: *mut c_void,
     ) -> *mut ggml_tensor;
+    fn ggml_op_name(operation: ggml_op) -> *const c_char;
     fn ggml_op_desc(operation: *const ggml_tensor) -> *const c_char;
     fn ggml_get_glu_op(operation: *const ggml_tensor) -> ggml_glu_op;
     fn ggml_graph_overhead() -> usize;
@@ -200,6 +274,7 @@ functions! {
 }
 
 /// Where the linker's addresses come from.
+#[cfg(feature = "llama")]
 mod linked {
     use super::abi;
     use std::ffi::c_void;

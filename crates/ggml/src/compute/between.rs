@@ -2,6 +2,7 @@
 //! own operations. Whatever is not one of the forms here is refused, never guessed.
 
 use crate::api;
+use crate::api::numbers::op_of;
 use crate::seam::block::ExpertBlock;
 use crate::seam::claim::{is_view_op, producer};
 use motley_model::Matrix;
@@ -50,11 +51,11 @@ impl ExpertBlock<'_> {
         for node in self.nodes() {
             // SAFETY: nodes of a block are live for the block's life.
             let op = unsafe { (*node).op };
-            match op {
+            match op_of(op) {
                 api::GGML_OP_MUL_MAT_ID => {}
                 api::GGML_OP_ADD_ID => biases += 1,
                 api::GGML_OP_GLU if gated.is_none() => gated = Some(self.gated(node)?),
-                op if is_view_op(op) => {}
+                _ if is_view_op(op) => {}
                 _ => return Err(NoFormula::Operation(described(node))),
             }
         }
@@ -112,7 +113,11 @@ impl ExpertBlock<'_> {
         // SAFETY: by the caller; sources of live tensors are live.
         let product = unsafe {
             let result = producer(tensor);
-            if (*result).op == api::GGML_OP_ADD_ID { producer((*result).src[0]) } else { result }
+            if op_of((*result).op) == api::GGML_OP_ADD_ID {
+                producer((*result).src[0])
+            } else {
+                result
+            }
         };
         self.matrices().nth(self.matmul_index(product)?)?.matrix()
     }

@@ -5,6 +5,7 @@
 
 use super::graph::MAX_NODES;
 use crate::api;
+use crate::api::numbers::op_of;
 use crate::seam::block::ExpertBlock;
 use crate::seam::claim::is_view_op;
 use std::ptr::null_mut;
@@ -150,7 +151,7 @@ impl Clones {
         shape: PackedShape,
     ) -> Result<(), CloneError> {
         let parent = self.mapped(clone.view_src).ok_or(CloneError::Shape)?;
-        if clone.op != api::GGML_OP_VIEW {
+        if op_of(clone.op) != api::GGML_OP_VIEW {
             return Err(CloneError::Shape);
         }
         clone.view_src = parent;

@@ -49,10 +49,17 @@ pub(crate) fn procs() -> &'static CpuProcs {
 
 /// Buffer types in which the CPU keeps rearranged weights (repacking, AMX).
 pub(crate) fn extra_buffer_types() -> Vec<api::ggml_backend_buffer_type_t> {
+    extra_buffer_types_of(device())
+}
+
+/// The same of a device that is the CPU's.
+pub(crate) fn extra_buffer_types_of(
+    device: api::ggml_backend_dev_t,
+) -> Vec<api::ggml_backend_buffer_type_t> {
     let mut types = Vec::new();
     // SAFETY: the list is null-terminated and lives as long as the registry.
     unsafe {
-        let mut cursor = (procs().extra_bufts)(device());
+        let mut cursor = (procs().extra_bufts)(device);
         while !cursor.is_null() && !(*cursor).is_null() {
             types.push(*cursor);
             cursor = cursor.add(1);
@@ -155,9 +162,27 @@ pub(crate) fn device() -> api::ggml_backend_dev_t {
     device
 }
 
-fn registry() -> api::ggml_backend_reg_t {
+pub(crate) fn registry() -> api::ggml_backend_reg_t {
     // SAFETY: `device` is live for the life of the process.
     unsafe { api::ggml_backend_dev_backend_reg(device()) }
+}
+
+/// The first function that [`procs`] would miss, in a ggml that is not the pinned one.
+pub(crate) fn missing_proc() -> Option<&'static CStr> {
+    let names = [
+        c"ggml_backend_set_n_threads",
+        c"ggml_backend_cpu_set_threadpool",
+        c"ggml_backend_set_abort_callback",
+        c"ggml_threadpool_new",
+        c"ggml_threadpool_free",
+        c"ggml_backend_dev_get_extra_bufts",
+        c"ggml_backend_get_features",
+    ];
+    let registry = registry();
+    names.into_iter().find(|name| {
+        // SAFETY: the registry is live and the name ends.
+        unsafe { api::ggml_backend_reg_get_proc_address(registry, name.as_ptr()).is_null() }
+    })
 }
 
 /// # Safety

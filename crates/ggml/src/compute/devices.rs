@@ -1,6 +1,7 @@
 //! The devices ggml can compute on in this build and on this machine, as data. Opens none.
 
 use crate::api;
+use crate::api::numbers::device_type_of;
 use crate::seam::runtime::Runtime;
 use std::ffi::{CStr, c_char};
 
@@ -58,7 +59,7 @@ pub(crate) unsafe fn device(device: api::ggml_backend_dev_t) -> DeviceInfo {
 }
 
 fn kind(raw: api::ggml_backend_dev_type) -> DeviceType {
-    match raw {
+    match device_type_of(raw) {
         api::GGML_BACKEND_DEVICE_TYPE_CPU => DeviceType::Cpu,
         api::GGML_BACKEND_DEVICE_TYPE_GPU => DeviceType::Gpu,
         api::GGML_BACKEND_DEVICE_TYPE_IGPU => DeviceType::IntegratedGpu,

@@ -5,6 +5,7 @@ use super::graph::Graph;
 use super::outcome::ComputeOutcome;
 use super::stream::CpuStream;
 use crate::api;
+use crate::api::numbers::op_there;
 use crate::seam::block::ExpertBlock;
 
 /// A matrix of `rows` contiguous rows, each as wide as the hidden rows.
@@ -63,7 +64,7 @@ impl Projection {
         let mut left = matrix_tensor(weights.as_ptr().cast_mut(), width, rows);
         let mut right = block.hidden_rows();
         let mut product = matrix_tensor(out.as_mut_ptr(), rows, tokens);
-        product.op = api::GGML_OP_MUL_MAT;
+        product.op = op_there(api::GGML_OP_MUL_MAT);
         product.flags = api::GGML_TENSOR_FLAG_COMPUTE as i32;
         product.src[0] = &mut left;
         product.src[1] = &mut right;

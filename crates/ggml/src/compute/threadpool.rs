@@ -118,6 +118,11 @@ impl CurrentPool {
         self.0.store(pool.raw(), Relaxed);
     }
 
+    /// One that is not ours; whoever has it keeps it alive while anybody computes.
+    pub(crate) fn set_raw(&self, pool: *mut api::ggml_threadpool) {
+        self.0.store(pool, Relaxed);
+    }
+
     /// Null when none was set: ggml then starts threads of its own.
     pub(super) fn raw(&self) -> *mut api::ggml_threadpool {
         self.0.load(Relaxed)

@@ -104,6 +104,11 @@ impl CpuUnit {
         self.projection.run(&mut self.stream, block, matrix, out)
     }
 
+    /// Threads it computes with.
+    pub fn threads(&self) -> usize {
+        self.stream.threads()
+    }
+
     /// Computes a graph that is not a block.
     ///
     /// # Safety

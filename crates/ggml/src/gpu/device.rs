@@ -2,6 +2,7 @@
 //! size are several units.
 
 use crate::api;
+use crate::api::numbers::caps_of;
 use crate::compute::cpu;
 use crate::compute::devices::{DeviceInfo, DeviceType, device, devices};
 use crate::compute::stream::Stream;
@@ -82,7 +83,7 @@ impl GpuDevice {
         let caps = unsafe {
             let mut props: api::ggml_backend_dev_props = std::mem::zeroed();
             api::ggml_backend_dev_get_props(self.raw(), &mut props);
-            props.caps
+            caps_of(&props)
         };
         // A GPU that shares our memory gains nothing from a copy on the way.
         self.has_own_memory() && caps.async_ && caps.events

@@ -3,10 +3,11 @@
 
 use crate::api;
 use crate::api::abi::Device;
+use crate::api::numbers::accelerator_type;
 use std::ffi::CStr;
 
 /// Zero means "none to report".
-pub(super) unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, total: *mut usize) {
+pub(crate) unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, total: *mut usize) {
     // SAFETY: ggml passes two valid places.
     unsafe {
         *free = 0;
@@ -14,11 +15,11 @@ pub(super) unsafe extern "C" fn get_memory(_: *mut Device, free: *mut usize, tot
     }
 }
 
-pub(super) unsafe extern "C" fn get_type(_: *mut Device) -> api::ggml_backend_dev_type {
-    api::GGML_BACKEND_DEVICE_TYPE_ACCEL
+pub(crate) unsafe extern "C" fn get_type(_: *mut Device) -> api::ggml_backend_dev_type {
+    accelerator_type()
 }
 
-pub(super) fn props(
+pub(crate) fn props(
     name: &'static CStr,
     description: &'static CStr,
 ) -> api::ggml_backend_dev_props {
@@ -26,6 +27,6 @@ pub(super) fn props(
     let mut props: api::ggml_backend_dev_props = unsafe { std::mem::zeroed() };
     props.name = name.as_ptr();
     props.description = description.as_ptr();
-    props.type_ = api::GGML_BACKEND_DEVICE_TYPE_ACCEL;
+    props.type_ = accelerator_type();
     props
 }

@@ -1,10 +1,9 @@
-//! One stream of Motley's device: receives a split from ggml's scheduler, makes a
-//! block of it and hands it to the context's executor. Decides nothing.
+//! One stream of Motley's device in a linked ggml: what its scheduler calls. The work is the
+//! runner's.
 
-use super::block::{ExpertBlock, NotABlock};
-use super::executor::{BlockError, BlockExecutor, WholeOnCpu};
+use super::executor::{BlockExecutor, WholeOnCpu};
 use super::link::BackendLink;
-use super::reserve;
+use super::runner::BlockRunner;
 use crate::api;
 use crate::api::abi::{Backend, BackendInterface, Device};
 use crate::compute::stream::CpuStream;
@@ -12,7 +11,6 @@ use crate::compute::unit::CpuUnit;
 use crate::layout::nodes::Nodes;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What `init_backend` picks up: llama.cpp creates the backend inside
@@ -36,14 +34,6 @@ pub(crate) fn with_binding<R>(binding: Binding, create_context: impl FnOnce() ->
     result
 }
 
-struct State {
-    executor: Box<dyn BlockExecutor>,
-    cpu: CpuUnit,
-    link: Arc<BackendLink>,
-    /// Inputs of the block under way, where its output would be written over them.
-    kept: [Vec<u8>; 2],
-}
-
 static GUID: [u8; 16] = *b"motley-experts-1";
 
 pub(crate) unsafe extern "C" fn init_backend(
@@ -58,7 +48,7 @@ pub(crate) unsafe extern "C" fn init_backend(
     };
     stream.set_nodes(nodes);
     let cpu = CpuUnit::new(stream);
-    let state = Box::into_raw(Box::new(State { executor, cpu, link, kept: Default::default() }));
+    let state = Box::into_raw(Box::new(BlockRunner::new(executor, cpu, link)));
     Box::into_raw(Box::new(Backend {
         guid: &GUID,
         iface: BackendInterface::synchronous(get_name, free, graph_compute),
@@ -70,7 +60,7 @@ pub(crate) unsafe extern "C" fn init_backend(
 /// The registry's `ggml_backend_set_n_threads`: llama.cpp calls it before each graph.
 pub(crate) unsafe extern "C" fn set_threads(backend: *mut Backend, threads: c_int) {
     // SAFETY: llama.cpp passes a backend this module created.
-    unsafe { (*state(backend)).cpu.stream_mut().set_threads(threads) }
+    unsafe { (*state(backend)).cpu().stream_mut().set_threads(threads) }
 }
 
 /// The registry's `ggml_backend_set_abort_callback`.
@@ -80,7 +70,7 @@ pub(crate) unsafe extern "C" fn set_abort(
     data: *mut c_void,
 ) {
     // SAFETY: as `set_threads`; callback and data live as long as the context.
-    unsafe { (*state(backend)).cpu.stream_mut().set_abort(callback, data) }
+    unsafe { (*state(backend)).cpu().stream_mut().set_abort(callback, data) }
 }
 
 unsafe extern "C" fn get_name(_: *mut Backend) -> *const c_char {
@@ -99,68 +89,12 @@ unsafe extern "C" fn graph_compute(
     backend: *mut Backend,
     graph: *mut api::ggml_cgraph,
 ) -> api::ggml_status {
-    // SAFETY: ggml runs one graph at a time per backend, so the state is ours alone.
-    let state = unsafe { &mut *state(backend) };
-    let run = AssertUnwindSafe(|| {
-        // SAFETY: ggml keeps the graph live and untouched until we return.
-        match unsafe { ExpertBlock::parse(graph) } {
-            Ok(mut block) => run_block(state, &mut block),
-            // SAFETY: as above.
-            Err(reason) => unsafe { delegate(state, graph, reason) },
-        }
-    });
-    catch_unwind(run).unwrap_or(api::GGML_STATUS_FAILED)
+    // SAFETY: ggml runs one graph at a time per backend, so the state is ours alone, and keeps
+    // the graph live and untouched until we return.
+    unsafe { (*state(backend)).compute(graph) }
 }
 
-fn run_block(state: &mut State, block: &mut ExpertBlock<'_>) -> api::ggml_status {
-    block.secure_inputs(&mut state.kept);
-    state.link.count_block(block.output_rows() as u64);
-    let outcome = state.executor.execute(block, &mut state.cpu);
-    let unread = state.cpu.take_unread();
-    match outcome {
-        Ok(_) if unread => {
-            let reason = "its experts were left on disk and nobody read them".into();
-            state.link.set_error(BlockError { layer: block.layer(), reason });
-            api::GGML_STATUS_FAILED
-        }
-        Ok(outcome) => outcome.status(),
-        Err(error) => {
-            state.link.set_error(error);
-            api::GGML_STATUS_FAILED
-        }
-    }
-}
-
-unsafe fn delegate(
-    state: &mut State,
-    graph: *mut api::ggml_cgraph,
-    reason: NotABlock,
-) -> api::ggml_status {
-    state.link.count_delegated(reason);
-    // SAFETY: the caller's graph is live.
-    unsafe {
-        if reads_reserved_weights(graph) {
-            let reason = format!("unknown expert block ({reason}); load with --loading mapped");
-            state.link.set_error(BlockError { layer: 0, reason });
-            return api::GGML_STATUS_FAILED;
-        }
-        state.cpu.compute_graph(graph).status()
-    }
-}
-
-/// A split that is no block has no executor to fill reserved weights for it.
-unsafe fn reads_reserved_weights(graph: *mut api::ggml_cgraph) -> bool {
-    // SAFETY: the caller's graph is live, and so are its nodes and their sources.
-    unsafe {
-        (0..api::ggml_graph_n_nodes(graph)).any(|index| {
-            let node = api::ggml_graph_node(graph, index);
-            let weight = (*node).src[0];
-            !weight.is_null() && reserve::owns((*weight).buffer)
-        })
-    }
-}
-
-unsafe fn state(backend: *mut Backend) -> *mut State {
-    // SAFETY: every backend with our vtable carries a `State`.
+unsafe fn state(backend: *mut Backend) -> *mut BlockRunner {
+    // SAFETY: every backend with our vtable carries a runner.
     unsafe { (*backend).context.cast() }
 }

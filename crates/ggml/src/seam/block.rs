@@ -12,6 +12,7 @@
 use super::arena_weight::ArenaWeight;
 use super::{claim, reserve};
 use crate::api;
+use crate::api::numbers::op_of;
 use crate::layout::memory;
 use motley_model::{MAX_LAYERS, Matrix, Role, TensorPart};
 use std::ffi::CStr;
@@ -75,7 +76,7 @@ impl<'g> ExpertBlock<'g> {
                     continue;
                 }
                 last = node;
-                if (*node).op == api::GGML_OP_MUL_MAT_ID {
+                if op_of((*node).op) == api::GGML_OP_MUL_MAT_ID {
                     if count < MAX_MATRICES {
                         matmuls[count] = node;
                     }
@@ -312,7 +313,7 @@ impl<'g> ExpertBlock<'g> {
         let side = |node: *const api::ggml_tensor| {
             // SAFETY: nodes of a block and their sources are live; names are NUL-terminated.
             unsafe {
-                if (*node).op != api::GGML_OP_ADD_ID {
+                if op_of((*node).op) != api::GGML_OP_ADD_ID {
                     return None;
                 }
                 let tensor = (*node).src[1];
@@ -443,7 +444,7 @@ unsafe fn check_shape(
             return Err(NotABlock::MixedInputs);
         }
         let ends_with_down =
-            last == *down || ((*last).op == api::GGML_OP_ADD_ID && (*last).src[0] == *down);
+            last == *down || (op_of((*last).op) == api::GGML_OP_ADD_ID && (*last).src[0] == *down);
         if ends_with_down { Ok(()) } else { Err(NotABlock::OpenEnd) }
     }
 }

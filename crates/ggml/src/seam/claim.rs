@@ -8,6 +8,7 @@
 //! (`MUL` with the router's weights, then `ADD`s) therefore stays with llama.cpp.
 
 use crate::api;
+use crate::api::numbers::op_of;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -73,13 +74,16 @@ pub(crate) unsafe fn is_claimed(op: *const api::ggml_tensor) -> bool {
 }
 
 /// The nearest `MUL_MAT_ID` that `op` is, or descends from; null for a weight.
-unsafe fn opening_matmul(op: *const api::ggml_tensor) -> *const api::ggml_tensor {
+///
+/// # Safety
+/// As [`belongs_to_block`].
+pub(crate) unsafe fn opening_matmul(op: *const api::ggml_tensor) -> *const api::ggml_tensor {
     let mut op = op;
     for _ in 0..=MAX_LOOK_BACK {
         // SAFETY: sources of a live tensor are live.
         unsafe {
             op = producer(op);
-            if op.is_null() || (*op).op == api::GGML_OP_MUL_MAT_ID {
+            if op.is_null() || op_of((*op).op) == api::GGML_OP_MUL_MAT_ID {
                 return op;
             }
             op = (*op).src[0];
@@ -106,7 +110,7 @@ pub(crate) unsafe fn layer_of(weight: *const api::ggml_tensor) -> Option<u32> {
 pub(crate) unsafe fn belongs_to_block(op: *const api::ggml_tensor) -> bool {
     // SAFETY: the caller vouches for `op` and its sources.
     unsafe {
-        match (*op).op {
+        match op_of((*op).op) {
             // A weight itself: the scheduler asks who may hold it.
             api::GGML_OP_NONE => is_expert_weight(op),
             api::GGML_OP_MUL_MAT_ID => is_expert_weight((*op).src[0]),
@@ -133,7 +137,7 @@ pub(crate) unsafe fn producer(mut t: *const api::ggml_tensor) -> *const api::ggm
 /// Operations that only rename memory.
 pub(crate) fn is_view_op(op: api::ggml_op) -> bool {
     matches!(
-        op,
+        op_of(op),
         api::GGML_OP_VIEW
             | api::GGML_OP_RESHAPE
             | api::GGML_OP_PERMUTE
@@ -145,7 +149,7 @@ pub(crate) fn is_view_op(op: api::ggml_op) -> bool {
 /// Element-wise operations that may stand between the matmuls of one expert.
 fn is_between_op(op: api::ggml_op) -> bool {
     matches!(
-        op,
+        op_of(op),
         api::GGML_OP_GLU
             | api::GGML_OP_UNARY
             | api::GGML_OP_CLAMP
@@ -165,10 +169,10 @@ unsafe fn descends_from_block(t: *const api::ggml_tensor, look_back: u32) -> boo
         if t.is_null() {
             return false;
         }
-        match (*t).op {
+        match op_of((*t).op) {
             api::GGML_OP_MUL_MAT_ID => is_expert_weight((*t).src[0]),
             api::GGML_OP_ADD_ID => descends_from_block((*t).src[0], look_back - 1),
-            op => is_between_op(op) && sources_descend(t, look_back - 1),
+            _ => is_between_op((*t).op) && sources_descend(t, look_back - 1),
         }
     }
 }

@@ -7,7 +7,7 @@
 //!   of it in slots.
 //! * `claim`: which operations of a graph belong to a block.
 //! * `executor`: who runs blocks; `link`: what an executor's context knows of them.
-//! * `backend`: receives blocks and hands them over.
+//! * `runner`: receives blocks and hands them over; `backend`: what a linked ggml calls.
 //! * `device`: what is registered with ggml; `accelerator`: what its devices have in common.
 //! * `reserve`: expert weights as address space without bytes; `shelf`: their device, met by
 //!   the loader only.
@@ -15,7 +15,7 @@
 //! * `mapped`: weights where they lie in mapped files; `bus`: pages that such a file has lost.
 //! * `runtime`: proof that all this is in place.
 
-mod accelerator;
+pub(crate) mod accelerator;
 pub(crate) mod arena_weight;
 pub(crate) mod backend;
 pub(crate) mod block;
@@ -26,6 +26,7 @@ pub(crate) mod executor;
 pub(crate) mod link;
 pub(crate) mod mapped;
 pub(crate) mod reserve;
+pub(crate) mod runner;
 pub(crate) mod runtime;
 mod shelf;
 pub(crate) mod zeros;

@@ -27,7 +27,7 @@ pub(crate) fn own_type(
     alloc_buffer: unsafe extern "C" fn(*mut BufferType, usize) -> api::ggml_backend_buffer_t,
     context: *mut c_void,
 ) -> (*mut BufferType, *mut Device) {
-    OwnType { get_name, alloc_buffer, get_alignment, is_host, context }.on_a_shelf()
+    OwnType { get_name: type_name, alloc_buffer, get_alignment, is_host, context }.on_a_shelf()
 }
 
 /// Whether `buffer` is one of ours.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn owns(buffer: api::ggml_backend_buffer_t) -> bool {
         if buffer.is_null() {
             return false;
         }
-        is_one((*buffer.cast::<Buffer>()).buft)
+        is_one(api::ggml_backend_buffer_get_type(buffer).cast())
     }
 }
 
@@ -53,11 +53,11 @@ pub(crate) unsafe fn is_one(buft: *mut BufferType) -> bool {
     unsafe { CStr::from_ptr(((*buft).iface.get_name)(buft)) == NAME }
 }
 
-unsafe extern "C" fn get_name(_: *mut BufferType) -> *const c_char {
+pub(crate) unsafe extern "C" fn type_name(_: *mut BufferType) -> *const c_char {
     NAME.as_ptr()
 }
 
-pub(super) unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
+pub(crate) unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
     ALIGNMENT_BYTES
 }
 
@@ -65,11 +65,8 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
     false
 }
 
-/// Address space, zeros where it is read.
-pub(crate) unsafe extern "C" fn alloc_buffer(
-    buft: *mut BufferType,
-    size: usize,
-) -> api::ggml_backend_buffer_t {
+/// Address space for `size` bytes, of which none is there; `None` when the system has no more.
+pub(crate) fn address_space(size: usize) -> Option<*mut c_void> {
     // SAFETY: an anonymous private mapping aliases nothing; NORESERVE keeps it
     // from counting against memory until a page is written.
     let base = unsafe {
@@ -82,9 +79,15 @@ pub(crate) unsafe extern "C" fn alloc_buffer(
             0,
         )
     };
-    if base == libc::MAP_FAILED {
-        return null_mut();
-    }
+    (base != libc::MAP_FAILED).then_some(base)
+}
+
+/// Address space, zeros where it is read.
+pub(crate) unsafe extern "C" fn alloc_buffer(
+    buft: *mut BufferType,
+    size: usize,
+) -> api::ggml_backend_buffer_t {
+    let Some(base) = address_space(size) else { return null_mut() };
     let iface = BufferInterface {
         free_buffer: Some(free_buffer),
         get_base: Some(get_base),

@@ -9,6 +9,7 @@
 //!
 //! - [`facts`]: what is known.
 //! - [`asked`]: what is wanted.
+//! - [`parse`]: the same as people write it.
 //! - `devices`: which GPUs, for what.
 //! - `attempt`: one way to run the model; chunks and budgets are compared by attempts.
 //! - `context`: how long the KV cache is when nobody says.
@@ -30,6 +31,7 @@ pub mod decision;
 mod devices;
 pub mod error;
 pub mod facts;
+pub mod parse;
 mod reasons;
 pub mod rules;
 

@@ -3,6 +3,7 @@
 
 use super::jobs::{Job, Jobs};
 use crate::api;
+use crate::api::numbers::{op_of, op_there};
 use crate::compute::clone::{CloneError, Clones, PackedShape, Stands};
 use crate::compute::packed::{Line, place_data};
 use crate::seam::block::{ExpertBlock, MAX_MATRICES};
@@ -48,8 +49,8 @@ impl Template {
         let stands = Stands { tensors: &tensors, ids: &|_| ids, outside: true };
         self.clones.build(block, PackedShape::of(block, 1), &stands)?;
         for tensor in self.clones.tensors_mut() {
-            if tensor.op == api::GGML_OP_MUL_MAT_ID {
-                tensor.op = api::GGML_OP_MUL_MAT;
+            if op_of(tensor.op) == api::GGML_OP_MUL_MAT_ID {
+                tensor.op = op_there(api::GGML_OP_MUL_MAT);
                 tensor.src[2] = null_mut();
                 tensor.op_params.fill(0);
             }

@@ -8,7 +8,7 @@ use motley_model::{ModelSpec, Quantisation, Role, TypeShare};
 const TYPES: [GgmlType; 5] =
     [GgmlType::Q4_0, GgmlType::Q4_K, GgmlType::Q8_0, GgmlType::MXFP4, GgmlType::F16];
 /// Width of a hidden row and width between of the fitted experts: a model of 30 B parameters.
-pub(super) const SHAPE: (u32, u32) = (2048, 768);
+pub(crate) const SHAPE: (u32, u32) = (2048, 768);
 
 /// Experts of one type and shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl ExpertKind {
 }
 
 /// The default types in the default shape, and those of a model in its own.
-pub(super) fn with_defaults(of_model: &[ExpertKind]) -> Vec<ExpertKind> {
+pub(crate) fn with_defaults(of_model: &[ExpertKind]) -> Vec<ExpertKind> {
     let defaults = TYPES.into_iter().map(|ty| ExpertKind { ty, shape: SHAPE });
     let mut all: Vec<ExpertKind> = defaults.filter(|kind| !of_model.contains(kind)).collect();
     all.extend(of_model);

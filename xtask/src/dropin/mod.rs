@@ -1,0 +1,63 @@
+//! The drop-in library, built by itself: in a build of the whole workspace other crates would ask
+//! `ggml` and `engine` for the llama.cpp that must not be in it. `pairs`: a stock server with and
+//! without it.
+
+pub mod pairs;
+
+use crate::workspace_root;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// File of the library.
+pub const LIBRARY: &str = "libggml_motley.so";
+
+/// It stays loaded once it is: threads of its own would run on without their code.
+const LINK_ARGUMENTS: [&str; 2] = ["-C", "link-arg=-Wl,-z,nodelete"];
+
+/// Builds the library and checks that nothing of llama.cpp or C++ is in it; its path.
+pub fn build() -> Result<PathBuf> {
+    let status = Command::new("cargo")
+        .args(["rustc", "--release", "--locked", "-p", "motley-dropin", "--lib"])
+        .args(["--crate-type", "cdylib", "--"])
+        .args(LINK_ARGUMENTS)
+        .current_dir(workspace_root())
+        .status()?;
+    ensure!(status.success(), "the library does not build");
+    let library = target_folder()?.join("release").join(LIBRARY);
+    check(&library)?;
+    Ok(library)
+}
+
+fn target_folder() -> Result<PathBuf> {
+    let metadata = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(workspace_root())
+        .output()?;
+    let metadata: Value = serde_json::from_slice(&metadata.stdout)?;
+    Ok(metadata["target_directory"].as_str().context("cargo names no target folder")?.into())
+}
+
+/// One function for hosts, and no library but the system's.
+fn check(library: &Path) -> Result<()> {
+    let shown = library.display();
+    let dynamic = output(Command::new("readelf").arg("--dynamic").arg("--wide").arg(library))?;
+    let needs = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
+    let allowed = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux", "libpthread.so", "libdl.so"];
+    for need in needs {
+        ensure!(allowed.iter().any(|name| need.contains(name)), "{shown} needs {need}");
+    }
+    let symbols = output(Command::new("nm").args(["-D", "--defined-only"]).arg(library))?;
+    let names: Vec<&str> = symbols.lines().filter_map(|line| line.split(' ').next_back()).collect();
+    if names != ["ggml_backend_init"] {
+        bail!("{shown} offers {}", names.join(", "));
+    }
+    Ok(())
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    ensure!(output.status.success(), "{command:?} failed");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
