@@ -12,6 +12,7 @@ use motley_engine::{
 };
 use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, TooLittleMemory};
+use motley_plan::decide::error::DecideError;
 use motley_plan::{Asked, Decision, DevicesAsked, Facts, Loading, ModelNeeds, decide};
 use std::path::Path;
 
@@ -19,9 +20,26 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Undecided {
     #[error(transparent)]
-    Decide(#[from] motley_plan::decide::error::DecideError),
+    Decide(DecideError),
+    /// The flags that help are the host's.
+    #[error(
+        "{} MiB are too little: it needs at least {} MiB (MOTLEY_MEMORY; a smaller context, `-c`, \
+         or chunk, `-ub`, helps)",
+        .0.given_bytes >> 20,
+        (.0.needed_bytes >> 20) + 1
+    )]
+    Memory(#[from] TooLittleMemory),
     #[error("this host has no device `{name}`; MOTLEY_DEVICES takes {known}")]
     UnknownDevice { name: String, known: String },
+}
+
+impl From<DecideError> for Undecided {
+    fn from(error: DecideError) -> Self {
+        match error {
+            DecideError::Memory(too_little) => Self::Memory(too_little),
+            other => Self::Decide(other),
+        }
+    }
 }
 
 /// What is to be done with a model.
@@ -114,7 +132,7 @@ fn known(devices: &[GpuDevice]) -> String {
 impl Choice {
     /// As the executor takes it, now that the host's context is there: its KV cache and buffers
     /// are counted as they are.
-    pub(crate) fn options(&self) -> Result<HostedOptions, TooLittleMemory> {
+    pub(crate) fn options(&self) -> Result<HostedOptions, Undecided> {
         let decision = &self.decision;
         let streaming = StreamingOptions { rules: decision.rules, ..StreamingOptions::default() };
         let rooms: Vec<DeviceRoom> = self

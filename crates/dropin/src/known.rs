@@ -30,9 +30,14 @@ impl Known {
 
     /// Models that nobody loaded after all, or has freed.
     pub(crate) fn forget_unused(&mut self) {
-        let buffers = &self.buffers;
-        let used = |model: &Arc<Model>| buffers.values().any(|held| Arc::ptr_eq(held, model));
-        self.models.retain(|model| used(model) || !model.is_stale());
+        let Self { models, buffers, .. } = self;
+        models.retain(|model| holds(buffers, model) || !model.is_stale());
+    }
+
+    /// Memory that was decided for models that are loaded, each once.
+    pub(crate) fn decided_bytes(&self) -> u64 {
+        let loaded = self.models.iter().filter(|model| holds(&self.buffers, model));
+        loaded.filter_map(|model| model.choice.decision.memory_bytes).sum()
     }
 
     /// The mapping that holds these bytes.
@@ -42,4 +47,9 @@ impl Known {
         }
         self.mappings.iter().find(|mapping| mapping.holds(address, len))
     }
+}
+
+/// Whether some buffer holds the experts of `model`.
+pub(crate) fn holds(buffers: &HashMap<BufferId, Arc<Model>>, model: &Arc<Model>) -> bool {
+    buffers.values().any(|held| Arc::ptr_eq(held, model))
 }

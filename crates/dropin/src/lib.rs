@@ -9,7 +9,7 @@
 //! * `decision`: what comes of a wish for a model here.
 //! * `contexts`: blocks of the host's contexts, to the model they belong to.
 //! * `chain`: a backend that was to be loaded in our place.
-//! * `say`: lines for people, and figures at the end.
+//! * `say`: lines for people.
 
 #![allow(clippy::disallowed_methods, reason = "a door: it reads variables and files")]
 

@@ -4,7 +4,7 @@
 use crate::contexts::ContextBlocks;
 use crate::decision::{Choice, choose};
 use crate::files::open_models;
-use crate::known::Known;
+use crate::known::{Known, holds};
 use crate::model::Model;
 use crate::say::say;
 use crate::wishes::Wishes;
@@ -39,9 +39,7 @@ impl Models {
             if seen || known.refused.contains(&path) {
                 continue;
             }
-            let others = known.buffers.values().map(|model| model.choice.decision.memory_bytes);
-            let others = others.flatten().sum();
-            match self.model_at(&path, others) {
+            match self.model_at(&path, known.decided_bytes()) {
                 Ok(model) => known.models.push(Arc::new(model)),
                 Err(reason) => {
                     say(&format!("{}: left to the host: {reason}", path.display()));
@@ -150,7 +148,7 @@ impl Guest for Models {
     fn forget(&self, buffer: BufferId) {
         let mut known = self.lock();
         let Some(model) = known.buffers.remove(&buffer) else { return };
-        if known.buffers.values().all(|other| !Arc::ptr_eq(other, &model)) {
+        if !holds(&known.buffers, &model) {
             known.models.retain(|other| !Arc::ptr_eq(other, &model));
             drop(known);
             self.ended(&model);

@@ -184,6 +184,7 @@ fn what_is_not_for_us_is_left_to_the_host_with_one_line() {
             "much",
             "not taking part: MOTLEY_MEMORY=much: unknown unit `much`; write 512M or 4G",
         ),
+        ("MOTLEY_MEMORY", "64M", "64 MiB are too little: it needs at least "),
         ("MOTLEY_OFF", "1", "not taking part: MOTLEY_OFF is set"),
         ("MOTLEY_MEMORY", "64G", "left to the host"),
         (

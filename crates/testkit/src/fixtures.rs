@@ -56,28 +56,22 @@ pub fn shared(name: &str) -> Option<PathBuf> {
 /// Python of the environment `name` with `packages`; installed if missing. `None` without
 /// Python or network.
 pub fn python(name: &str, packages: &[&str], imports: &str) -> Option<PathBuf> {
-    match venv::python(name, packages, imports) {
-        Ok(python) => Some(python),
-        Err(error) => {
-            let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
-            assert!(!required, "{error:#}");
-            eprintln!("passing over: {error:#}");
-            None
-        }
-    }
+    or_pass_over(venv::python(name, packages, imports))
+}
+
+/// What a client needs, or a word why it is not there.
+fn or_pass_over(found: anyhow::Result<PathBuf>) -> Option<PathBuf> {
+    let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
+    let pass_over = |error: &anyhow::Error| {
+        assert!(!required, "{error:#}");
+        eprintln!("passing over: {error:#}");
+    };
+    found.inspect_err(pass_over).ok()
 }
 
 /// The folder `name` with `packages` of npm; installed if missing. `None` without Node or network.
 pub fn node(name: &str, packages: &[&str]) -> Option<PathBuf> {
-    match node::packages(name, packages) {
-        Ok(folder) => Some(folder),
-        Err(error) => {
-            let required = std::env::var_os("MOTLEY_REQUIRE_CLIENTS").is_some();
-            assert!(!required, "{error:#}");
-            eprintln!("passing over: {error:#}");
-            None
-        }
-    }
+    or_pass_over(node::packages(name, packages))
 }
 
 /// The drop-in library, as `cargo xtask dropin` leaves it beside the programs of this build.
