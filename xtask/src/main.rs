@@ -43,6 +43,9 @@ fn main() -> Result<ExitCode> {
         Command::DropinPairs(asked) => {
             dropin::pairs::compare(&asked, &dropin::build()?, &mut |line| println!("{line}"))?;
         }
+        Command::DropinHost(asked) => {
+            dropin::table::run(&asked, &dropin::build()?, &mut |line| println!("{line}"))?;
+        }
         Command::Dist(asked) => run_dist(&asked)?,
         Command::DistTest(asked) => return run_dist_test(&asked),
         Command::DistRecord(asked) => print!("{}", dist::trial::recording::record(&asked)?),

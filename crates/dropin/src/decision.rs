@@ -13,7 +13,9 @@ use motley_engine::{
 use motley_model::ModelSpec;
 use motley_plan::budget::{Budget, TooLittleMemory};
 use motley_plan::decide::error::DecideError;
-use motley_plan::{Asked, Decision, DevicesAsked, Facts, Loading, ModelNeeds, decide};
+use motley_plan::{
+    Asked, Decision, DevicesAsked, Facts, HostedDecision, ModelNeeds, decide_hosted,
+};
 use std::path::Path;
 
 /// Why a model is left to the host although somebody asked for more.
@@ -82,21 +84,7 @@ pub(crate) fn choose(
         layouts: &offered_layouts(runtime, spec),
         tuned: None,
     };
-    // The host's context is not known yet; what it takes is seen when the first block comes.
-    let left = |bytes: u64| bytes.saturating_sub(others_bytes);
-    let mut asked = Asked {
-        devices: DevicesAsked::Cpu,
-        memory_bytes: asked.memory_bytes.map(left),
-        ..asked.clone()
-    };
-    if !devices.is_empty() && asked.loading.is_none() {
-        asked.loading = Some(Loading::OnDemand);
-    }
-    let decision = decide(&facts, &asked)?;
-    let fits = asked.memory_bytes.is_some_and(|bytes| {
-        asked.loading.is_none() && bytes >= decision.budget.largest_sensible_bytes()
-    });
-    let takes = spec.is_moe() && decision.loading == Loading::OnDemand && !fits;
+    let HostedDecision { decision, takes } = decide_hosted(&facts, asked, !devices.is_empty())?;
     Ok(Choice { decision, devices, takes })
 }
 

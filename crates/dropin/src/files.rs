@@ -1,12 +1,10 @@
 //! Which GGUF files this process has open: the ones its loader is reading. A loader keeps them open
 //! until it has loaded everything, and says their names to nobody.
 
+use motley_model::gguf::MAGIC;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// First bytes of every GGUF file.
-const MAGIC: &[u8; 4] = b"GGUF";
 
 /// Their paths, each once, in the order they were opened as far as the system tells.
 pub(crate) fn open_models() -> Vec<PathBuf> {
@@ -34,7 +32,7 @@ fn is_model(path: &Path) -> bool {
     }
     let mut magic = [0; 4];
     let read = File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0));
-    read.is_ok() && &magic == MAGIC
+    read.is_ok() && magic == MAGIC
 }
 
 #[cfg(test)]

@@ -117,9 +117,7 @@ impl Model {
             return;
         }
         mapped.push(mapping.clone());
-        let experts = |tensor: &SpecTensor| {
-            matches!(tensor.role, Role::Routed { part: TensorPart::Weight, .. })
-        };
+        let experts = |tensor: &SpecTensor| tensor.role.is_expert_matrix();
         let dense = self.spec.tensors.iter().filter(|tensor| tensor.range.file == file);
         for range in dense.filter(|tensor| !experts(tensor)).map(|tensor| tensor.range) {
             let Some(into) = range.offset.checked_sub(mapping.offset) else { continue };

@@ -3,15 +3,15 @@
 
 use motley_cost::calibration::WeightLayout;
 use motley_ggml::{Layout, MatrixShape, Runtime};
+use motley_model::ModelSpec;
 use motley_model::gguf::GgmlType;
-use motley_model::{ModelSpec, Role, TensorPart};
 use motley_plan::OfferedLayouts;
 
 /// Layouts this CPU and build compute the routed experts of `spec` in, by type, the type with most
 /// bytes first.
 pub fn offered_layouts(_: &Runtime, spec: &ModelSpec) -> Vec<OfferedLayouts> {
     let mut types: Vec<(GgmlType, Vec<(MatrixShape, u64)>)> = Vec::new();
-    for tensor in spec.tensors.iter().filter(|tensor| is_expert_matrix(tensor.role)) {
+    for tensor in spec.tensors.iter().filter(|tensor| tensor.role.is_expert_matrix()) {
         let dimension = |at: usize| tensor.dims.get(at).copied().unwrap_or(1);
         let shape =
             MatrixShape { ty: tensor.ty, row: dimension(0) as u32, rows: dimension(1) as u32 };
@@ -44,9 +44,4 @@ pub(crate) fn layout_of(layout: WeightLayout) -> Layout {
         WeightLayout::Repacked => Layout::Repacked,
         WeightLayout::Amx => Layout::Amx,
     }
-}
-
-/// A matrix of routed experts, not its bias or scale.
-pub(crate) fn is_expert_matrix(role: Role) -> bool {
-    matches!(role, Role::Routed { part: TensorPart::Weight, .. })
 }

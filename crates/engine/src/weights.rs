@@ -1,7 +1,7 @@
 //! Where llama.cpp gets a model's weights from: left in the mapped files, read through a header of
 //! our own, or left on disk. Opens nothing: the files are those whose headers were read.
 
-use crate::layouts::{is_expert_matrix, layout_of};
+use crate::layouts::layout_of;
 use motley_ggml::{
     LaidOutSource, LaidOutWeights, MappedWeights, MatrixShape, Nodes, ReadCounts, Runtime, Seam,
     Stays, VirtualFile, Weights,
@@ -91,7 +91,7 @@ fn expert_source(
     files: &ModelFiles,
     plan: &ExpertPlan,
 ) -> Result<LaidOutSource, WeightsError> {
-    let experts = spec.tensors.iter().filter(|tensor| is_expert_matrix(tensor.role));
+    let experts = spec.tensors.iter().filter(|tensor| tensor.role.is_expert_matrix());
     let places: HashMap<_, _> = experts.map(|tensor| (tensor.name.clone(), tensor.range)).collect();
     let bytes: u64 = places.values().map(|range| range.len_bytes).sum();
     let handles = files.opened.iter().map(handle).collect::<Result<Vec<_>, _>>()?;
@@ -154,7 +154,7 @@ fn handle(file: &OpenedFile) -> Result<File, WeightsError> {
 
 /// Expert matrices are read on demand; predictor layers are not run at all.
 fn left_on_disk(role: Role) -> bool {
-    is_expert_matrix(role) || unused(role)
+    role.is_expert_matrix() || unused(role)
 }
 
 /// Predictor layers are not run at all.

@@ -52,6 +52,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// Whether it is a matrix of routed experts, not its bias or scale.
+    pub fn is_expert_matrix(self) -> bool {
+        matches!(self, Self::Routed { part: TensorPart::Weight, .. })
+    }
+
     /// The role of the tensor called `name` in a model that runs `layers` layers.
     pub fn of(name: &str, layers: u32) -> Self {
         let Some((layer, rest)) = layer_of(name) else {

@@ -50,6 +50,7 @@ pub use decide::decide;
 pub use decide::decision::{Decision, DeviceShare};
 pub use decide::error::DecideError;
 pub use decide::facts::{Facts, GpuFact};
+pub use decide::hosted::{HostedDecision, decide_hosted};
 pub use demand::Demand;
 pub use expert_costs::ExpertCosts;
 pub use file::PlanError;

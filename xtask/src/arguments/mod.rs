@@ -30,6 +30,7 @@ use xtask::dist::trial::Trial;
 use xtask::dist::trial::recording::Recording;
 use xtask::docs::Docs;
 use xtask::dropin::pairs::Pairs;
+use xtask::dropin::table::Trial as HostTrial;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Dropin,
     /// Compare a stock `llama-server` with and without the library, in turn, under a memory limit.
     DropinPairs(Pairs),
+    /// Try the library in a stock llama.cpp built from its sources: texts, memory, a GPU it lends.
+    DropinHost(HostTrial),
     /// Build packages that run on every Linux of the last years (x86-64).
     Dist(Dist),
     /// Install and run every package in clean roots, and compare its speed with a native build's.

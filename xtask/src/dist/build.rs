@@ -4,7 +4,7 @@
 
 use super::tools::{self, AUDITABLE, CC, CXX, output};
 use super::{sysroot, vulkan};
-use crate::workspace_root;
+use crate::{dropin, workspace_root};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::env;
@@ -34,6 +34,8 @@ pub struct Facts {
 /// What was built.
 pub struct Built {
     pub binary: PathBuf,
+    /// The library for a stock llama.cpp.
+    pub dropin: PathBuf,
     /// Where llama.cpp's build put its results.
     pub llama_out: PathBuf,
     /// All features, with commas between.
@@ -102,7 +104,11 @@ pub fn build(facts: &Facts, features: &str) -> Result<Built> {
     let binary = release.join(BINARY);
     let listed = fs::read(&binary)?.windows(SECTION.len()).any(|bytes| bytes == SECTION);
     ensure!(listed, "the binary does not carry the list of its crates");
-    Ok(Built { binary, llama_out, features: features.to_owned() })
+    let dropin = dropin::build_into(&release, |command| {
+        command.args(["--target", TARGET]);
+        set_compilers(command, facts, &sysroot);
+    })?;
+    Ok(Built { binary, dropin, llama_out, features: features.to_owned() })
 }
 
 /// Compilers, flags and where libraries look for each other, through the environment, which

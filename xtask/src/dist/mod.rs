@@ -30,7 +30,7 @@ pub mod stage;
 mod sysroot;
 mod tools;
 pub mod trial;
-mod vulkan;
+pub(crate) mod vulkan;
 mod wheel;
 
 use anyhow::{Context, Result};

@@ -5,6 +5,7 @@
 //! lib/motley/libllama.so.0 …            llama.cpp, looked for from where the program lies
 //!           /libggml-cpu-haswell.so …   one of these is loaded at start
 //!           /libggml-vulkan.so          loaded where there is a driver
+//!           /libggml_motley.so          for a llama.cpp that is there already (`motley env`)
 //! share/man/man1/motley*.1.gz
 //!      /bash-completion, /zsh, /fish
 //!      /doc/motley                      licences, bill of materials
@@ -14,6 +15,7 @@ use super::build::{BINARY, Built, Facts};
 use super::floor::Floor;
 use super::libraries;
 use super::tools::{output, run};
+use crate::dropin::LIBRARY;
 use crate::workspace_root;
 use anyhow::{Context, Result};
 use std::fs;
@@ -45,6 +47,7 @@ pub fn stage(facts: &Facts, built: &Built, bill: &Path) -> Result<PathBuf> {
     for (name, path) in libraries::collect(facts, built)? {
         copy_stripped(&path, &libraries.join(name))?;
     }
+    copy_stripped(&built.dropin, &libraries.join(LIBRARY))?;
     let program = folder("bin")?.join(BINARY);
     copy_stripped(&built.binary, &program)?;
     for (shell, path) in COMPLETIONS {

@@ -35,7 +35,7 @@ pub(super) fn make(target_folder: &Path, sysroot: &Path) -> Result<PathBuf> {
 }
 
 /// Folder of Vulkan's headers in the crate that carries them.
-fn headers() -> Result<PathBuf> {
+pub(crate) fn headers() -> Result<PathBuf> {
     let manifest = workspace_root().join(HEADERS);
     let mut ask = Command::new("cargo");
     ask.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]).arg(manifest);

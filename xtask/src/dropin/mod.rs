@@ -1,8 +1,10 @@
 //! The drop-in library, built by itself: in a build of the whole workspace other crates would ask
-//! `ggml` and `engine` for the llama.cpp that must not be in it. `pairs`: a stock server with and
-//! without it.
+//! `ggml` and `engine` for the llama.cpp that must not be in it. `host`: a stock llama.cpp from its
+//! sources; `table`: what it says with and without the library; `pairs`: how fast.
 
+mod host;
 pub mod pairs;
+pub mod table;
 
 use crate::workspace_root;
 use anyhow::{Context, Result, bail, ensure};
@@ -18,14 +20,18 @@ const LINK_ARGUMENTS: [&str; 2] = ["-C", "link-arg=-Wl,-z,nodelete"];
 
 /// Builds the library and checks that nothing of llama.cpp or C++ is in it; its path.
 pub fn build() -> Result<PathBuf> {
-    let status = Command::new("cargo")
-        .args(["rustc", "--release", "--locked", "-p", "motley-dropin", "--lib"])
-        .args(["--crate-type", "cdylib", "--"])
-        .args(LINK_ARGUMENTS)
-        .current_dir(workspace_root())
-        .status()?;
+    build_into(&target_folder()?.join("release"), |_| {})
+}
+
+/// The same where cargo writes to `folder`, with what `prepare` adds to its command.
+pub(crate) fn build_into(folder: &Path, prepare: impl FnOnce(&mut Command)) -> Result<PathBuf> {
+    let mut command = Command::new("cargo");
+    command.args(["rustc", "--release", "--locked", "-p", "motley-dropin", "--lib"]);
+    command.args(["--crate-type", "cdylib"]).current_dir(workspace_root());
+    prepare(&mut command);
+    let status = command.arg("--").args(LINK_ARGUMENTS).status()?;
     ensure!(status.success(), "the library does not build");
-    let library = target_folder()?.join("release").join(LIBRARY);
+    let library = folder.join(LIBRARY);
     check(&library)?;
     Ok(library)
 }

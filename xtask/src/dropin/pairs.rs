@@ -1,17 +1,15 @@
 //! `cargo xtask dropin-pairs`: a stock `llama-server` without and with the library, in turn, each
-//! under a memory limit and with a cold page cache: one prompt, one answer, and the server's own
-//! figures of both.
+//! under a memory limit and with a cold page cache, or with everything in memory: one prompt, one
+//! answer, and the server's own figures of both.
 
 use crate::capped::cage::Cage;
 use crate::capped::drop_page_cache;
-use crate::servers::{Listens, Running, Start, free_port};
-use anyhow::{Context, Result, ensure};
+use crate::servers::{Listens, Running, Start, free_port, post};
+use anyhow::{Context, Result};
 use clap::Args;
 use motley_cost::statistics::median;
 use serde::Serialize;
-use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Options of the comparison.
@@ -25,6 +23,9 @@ pub struct Pairs {
     /// Memory limit of the server, in MiB
     #[arg(long, default_value_t = 4096)]
     limit_mib: u64,
+    /// No memory limit, and the model's file in the page cache before each turn
+    #[arg(long, conflicts_with = "limit_mib")]
+    resident: bool,
     /// Turns of each
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -40,6 +41,20 @@ pub struct Pairs {
     /// Flags for both servers
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     flags: Vec<String>,
+}
+
+impl Pairs {
+    fn limit_bytes(&self) -> Option<u64> {
+        (!self.resident).then_some(self.limit_mib << 20)
+    }
+
+    fn prepare_page_cache(&self) -> Result<()> {
+        if !self.resident {
+            return drop_page_cache();
+        }
+        std::io::copy(&mut std::fs::File::open(&self.model)?, &mut std::io::sink())?;
+        Ok(())
+    }
 }
 
 /// One run.
@@ -84,7 +99,7 @@ pub fn compare(asked: &Pairs, library: &Path, on_line: &mut dyn FnMut(&str)) -> 
         on_line(&format!("{name}, with ÷ without: {middle:.2} ({least:.2}–{most:.2})"));
     }
     if let Some(path) = &asked.json {
-        let limit_bytes = asked.limit_mib << 20;
+        let limit_bytes = asked.limit_bytes();
         let flags = &asked.flags;
         let all = json!({ "limit_bytes": limit_bytes, "flags": flags, "turns": turns });
         std::fs::write(path, serde_json::to_string_pretty(&all)? + "\n")?;
@@ -101,9 +116,9 @@ fn decode(turn: &Turn) -> f64 {
 }
 
 fn turn(asked: &Pairs, library: Option<&Path>) -> Result<Turn> {
-    drop_page_cache()?;
+    asked.prepare_page_cache()?;
     let load = std::fs::read_to_string("/proc/loadavg")?;
-    let cage = Cage::new(Some(asked.limit_mib << 20))?;
+    let cage = Cage::new(asked.limit_bytes())?;
     let address = format!("127.0.0.1:{}", free_port()?);
     let port = address.rsplit(':').next().unwrap_or_default();
     let mut command = cage.command(&asked.server);
@@ -131,20 +146,4 @@ fn turn(asked: &Pairs, library: Option<&Path>) -> Result<Turn> {
         peak_bytes: cage.peak_bytes()?,
         text: answer["content"].as_str().unwrap_or_default().to_owned(),
     })
-}
-
-fn post(address: &str, path: &str, body: &Value) -> Result<Value> {
-    let body = body.to_string();
-    let mut stream = TcpStream::connect(address)?;
-    write!(
-        stream,
-        "POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
-    ensure!(head.contains(" 200 "), "{head}\n{body}");
-    Ok(serde_json::from_str(body)?)
 }

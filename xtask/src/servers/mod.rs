@@ -9,7 +9,7 @@ mod motley;
 pub use llama::{Rival, RivalServe};
 pub use motley::{Context, MotleyServe, motley_program};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -92,6 +92,14 @@ impl Running {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn end(mut self) -> Result<()> {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// Processor time it has taken, where the system counts it.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).ok()?;
@@ -155,6 +163,23 @@ pub fn get(address: &str, path: &str) -> Result<(u16, String)> {
     let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
     Ok((status.context("no status")?, body.to_owned()))
+}
+
+/// What is answered to a question in JSON; an error when it is not 200.
+pub(crate) fn post(address: &str, path: &str, body: &Value) -> Result<Value> {
+    let body = body.to_string();
+    let mut stream = TcpStream::connect(address)?;
+    write!(
+        stream,
+        "POST {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    ensure!(head.contains(" 200 "), "{head}\n{body}");
+    Ok(serde_json::from_str(body)?)
 }
 
 /// A port nobody listens on at the moment.

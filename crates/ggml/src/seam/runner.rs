@@ -79,7 +79,9 @@ impl BlockRunner {
         // SAFETY: by the caller.
         unsafe {
             if reads_reserved_weights(graph) {
-                let reason = format!("unknown expert block ({reason}); load with --loading mapped");
+                let reason = format!(
+                    "unknown expert block ({reason}); load with --loading mapped (inside another program: MOTLEY_OFF=1)"
+                );
                 self.link.set_error(BlockError { layer: 0, reason });
                 return api::GGML_STATUS_FAILED;
             }

@@ -17,6 +17,7 @@
 //! - `reasons`: why, in words.
 //! - [`decision`]: the result.
 //! - [`error`]: wishes that cannot be obeyed.
+//! - [`hosted`]: the same for a model that another program loads.
 
 use motley_cost::PowerHeuristic;
 use motley_cost::calibration::WeightLayout;
@@ -31,6 +32,7 @@ pub mod decision;
 mod devices;
 pub mod error;
 pub mod facts;
+pub mod hosted;
 pub mod parse;
 mod reasons;
 pub mod rules;
