@@ -40,6 +40,9 @@ impl Two {
     }
 }
 
+/// What gateways choose a server by.
+const GATEWAY_GAUGES: [&str; 3] =
+    ["vllm:num_requests_waiting", "vllm:num_requests_running", "vllm:kv_cache_usage_perc"];
 const ARGS: &[&str] = &["--exact", "--streams", "2", "--context", "512", "--trust-file"];
 
 fn ask(model: &str) -> Value {
@@ -84,6 +87,10 @@ fn models_are_loaded_by_name_inside_the_sandbox_and_say_what_they_say_alone() {
     let server = two.serve(&[]);
     assert!(are(&server, "absent", "absent"), "nobody has asked");
     assert_eq!(server.get("/motley/dashboard").0, 404);
+    for (gauge, model) in GATEWAY_GAUGES.into_iter().zip(["a", "b", "b"]) {
+        let gauge = format!("{gauge}{{model_name=\"{model}\"}}");
+        assert_eq!(server.metric(&gauge), 0.0, "it has nothing to do, which gateways must know");
+    }
     assert_eq!(said(&server, "b"), alone[1]);
     assert!(are(&server, "absent", "loaded"));
     assert_eq!(said(&server, "a"), alone[0]);

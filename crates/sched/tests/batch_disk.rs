@@ -105,6 +105,36 @@ fn conversation(tokens: i32, from: i32) -> Vec<i32> {
     (0..9000).chain(from..from + tokens - 9000).collect()
 }
 
+/// Its deadline passes meanwhile. What was to be read for it is nobody's prefix.
+#[test]
+fn a_request_that_ends_while_it_is_read_from_disk_is_not_kept() {
+    for sharing in [Sharing::Prefixes, Sharing::States { most: 8 }] {
+        let mut driver = Driver::default();
+        let tokens = conversation(10_000, 20_000);
+        driver.answer(&mut driver.planner(sharing, DISK), &tokens);
+        let mut planner = driver.planner(sharing, DISK);
+        let prompt = Prompt {
+            client: ClientId(0).into(),
+            tokens: tokens.clone(),
+            chunk_tokens: 512,
+            boundaries: vec![1000, 9000, 9900],
+        };
+        planner.submit(RequestId(0), prompt).unwrap();
+        for _ in 0..3 {
+            let step = planner.plan();
+            driver.carry_out(&mut planner, &step.changes);
+        }
+        let figures = planner.figures();
+        assert!((1..9000).contains(&figures.loaded_tokens), "{sharing:?}: {figures:?}");
+        assert_eq!(figures.cells_active, figures.cells_used, "{sharing:?}");
+        planner.finish(RequestId(0), true);
+        let figures = planner.figures();
+        assert_eq!((figures.kept, figures.cells_used, figures.cells_active), (0, 0, 0));
+        let computed = driver.answer(&mut planner, &tokens);
+        assert!(computed <= 300, "{sharing:?}: {computed}");
+    }
+}
+
 #[test]
 fn after_a_restart_only_the_end_of_a_prompt_is_computed() {
     for sharing in [Sharing::Prefixes, Sharing::States { most: 8 }] {

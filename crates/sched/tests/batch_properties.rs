@@ -109,7 +109,10 @@ impl World {
         self.cache.apply(&step, &mut self.planner, states.is_some());
         assert!(self.cache.saved.len() <= states.unwrap_or(0), "states over budget");
         assert!(self.cache.cells() <= self.limits.cells as usize, "cells over budget");
-        assert_eq!(self.cache.cells(), self.planner.figures().cells_used as usize);
+        let figures = self.planner.figures();
+        assert_eq!(self.cache.cells(), figures.cells_used as usize);
+        let active = |sequence| self.planner.request_of(sequence).is_some();
+        assert_eq!(self.cache.cells_of(active), figures.cells_active as usize);
         if self.limits.sharing == Sharing::Parts {
             let longest = self.planner.longest() as usize;
             assert!(self.cache.sequences.values().all(|held| held.len() <= longest));
@@ -192,7 +195,8 @@ proptest! {
         let step = world.planner.plan();
         world.cache.apply(&step, &mut world.planner, false);
         prop_assert_eq!(world.cache.cells(), 0);
-        prop_assert_eq!(world.planner.figures().active, 0);
+        let figures = world.planner.figures();
+        prop_assert_eq!((figures.active, figures.cells_active), (0, 0));
     }
 }
 

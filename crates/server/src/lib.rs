@@ -18,7 +18,7 @@
 //! * `response`: from the engine's events to responses and streams; `kept`: responses that others
 //!   may continue.
 //! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
-//! * `metrics`, `scrape`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
+//! * `metrics`, `scrape`, `vllm_names`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
 //!   `clock`: the time of day.
 //! * [`telemetry`]: traces of requests, with feature `otel`.
 
@@ -57,6 +57,7 @@ pub mod serve;
 pub mod telemetry;
 #[cfg(fuzzing)]
 pub mod trial;
+mod vllm_names;
 pub mod wire;
 
 pub use api::openapi::openapi_json;

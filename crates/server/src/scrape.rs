@@ -2,10 +2,12 @@
 
 use crate::app::App;
 use crate::models::Models;
+use crate::vllm_names;
 use motley_engine::batching::Health;
 use motley_engine::blocks::resident::ExpertPlaces;
 use motley_engine::{BatchFigures, Joules};
 use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -23,7 +25,9 @@ pub(crate) fn text(models: &Arc<Models>) -> Result<String, std::fmt::Error> {
     models.metrics.register(&mut registry);
     registry.register_collector(Box::new(AtScrape { models: Arc::clone(models) }));
     let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).map(|()| text)
+    encode_registry(&mut text, &registry)?;
+    encode_registry(&mut text, &vllm_names::registry(models))?;
+    encode_eof(&mut text).map(|()| text)
 }
 
 /// Reads the figures of engines, of the gate and of meters at each scrape.
@@ -171,7 +175,12 @@ fn gauges(app: &App) -> Vec<Row<i64>> {
         ("requests_waiting", "Requests without a sequence", planner.waiting as i64),
         ("requests_active", "Requests being answered", planner.active as i64),
         ("prefixes_kept", "Finished sequences kept as prefixes", planner.kept as i64),
-        ("kv_cells_used", "KV cells taken", i64::from(planner.cells_used)),
+        ("kv_cells_used", "KV cells taken, kept prefixes included", planner.cells_used.into()),
+        (
+            "kv_cells_active",
+            "Of them those of requests being answered",
+            planner.cells_active.into(),
+        ),
         ("kv_cells", "KV cells there are", i64::from(planner.cells)),
         ("longest_step_microseconds", "The longest step", longest_us),
     ];

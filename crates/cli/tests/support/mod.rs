@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
 pub(crate) mod changed;
+pub(crate) mod gateway;
 pub(crate) mod hub;
 pub(crate) mod server;
 

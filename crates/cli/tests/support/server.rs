@@ -34,6 +34,12 @@ impl Server {
         Self::launch(command.env("MOTLEY_CONFIG", config), model, args)
     }
 
+    /// As [`Server::start`], on `port`.
+    pub(crate) fn start_on(port: u16, model: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+        Self::launch_all(&mut command, port, &[model], &[&["--alias", "m"], args].concat())
+    }
+
     /// Serves all models at `paths`, under their own names.
     pub(crate) fn start_several(paths: &[&Path], args: &[&str]) -> Self {
         Self::start_several_logging(paths, args, Stdio::inherit())
@@ -46,19 +52,19 @@ impl Server {
         log: impl Into<Stdio>,
     ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
-        Self::launch_all(command.stderr(log), paths, args)
+        Self::launch_all(command.stderr(log), 0, paths, args)
     }
 
     fn launch(command: &mut Command, model: &Path, args: &[&str]) -> Self {
-        Self::launch_all(command, &[model], &[&["--alias", "m"], args].concat())
+        Self::launch_all(command, 0, &[model], &[&["--alias", "m"], args].concat())
     }
 
-    fn launch_all(command: &mut Command, models: &[&Path], args: &[&str]) -> Self {
+    fn launch_all(command: &mut Command, port: u16, models: &[&Path], args: &[&str]) -> Self {
         let mut child = command
             .env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"))
             .arg("serve")
             .args(models)
-            .args(["--json", "--port", "0", "--threads", "1"])
+            .args(["--json", "--port", &port.to_string(), "--threads", "1"])
             .args(args)
             .stdout(Stdio::piped())
             .spawn()
@@ -90,18 +96,11 @@ impl Server {
 
     /// Sends bytes as they are and reads to the end.
     pub(crate) fn send(&self, bytes: &[u8]) -> (u16, String) {
-        let mut stream = self.connect();
-        // A server that has answered already may have closed its side.
-        let _ = stream.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        split(&String::from_utf8_lossy(&answer))
+        send(self.address, bytes)
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
-        stream
+        connect(self.address)
     }
 
     /// One figure of `/metrics`.
@@ -135,8 +134,17 @@ impl Server {
 
     /// Asks it to stop as a service manager would.
     pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Ends it at once, whatever it was doing.
+    pub(crate) fn kill(&self) {
+        self.signal("-KILL");
+    }
+
+    fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill").success());
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
@@ -149,6 +157,22 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    stream
+}
+
+/// Sends bytes as they are and reads to the end; status and body.
+pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> (u16, String) {
+    let mut stream = connect(address);
+    // A server that has answered already may have closed its side.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    split(&String::from_utf8_lossy(&answer))
 }
 
 /// A well-formed request.

@@ -1,41 +1,72 @@
-//! A ledger of KV cells: how many are taken, and by how many sequences each. Counts
-//! only; where llama.cpp keeps a cell is its own affair.
+//! A ledger of KV cells: how many are taken, by how many sequences each, and how many are needed
+//! for an answer. Counts only; where llama.cpp keeps a cell is its own affair.
 
 /// Cells of one KV cache. A cell shared by several sequences counts once.
 #[derive(Debug, Clone)]
 pub(super) struct Cells {
-    holders: Vec<u32>,
+    holders: Vec<Holders>,
     free: Vec<u32>,
+    /// Cells with an active holder.
+    active: u32,
+}
+
+/// Sequences that hold a cell, and those of them that answer a request.
+#[derive(Debug, Clone, Copy, Default)]
+struct Holders {
+    all: u32,
+    active: u32,
 }
 
 impl Cells {
     pub(super) fn new(cells: u32) -> Self {
-        Self { holders: vec![0; cells as usize], free: (0..cells).rev().collect() }
+        let holders = vec![Holders::default(); cells as usize];
+        Self { holders, free: (0..cells).rev().collect(), active: 0 }
     }
 
-    /// A free cell, now held once.
+    /// A free cell, now held by one active sequence.
     pub(super) fn take(&mut self) -> Option<u32> {
         let cell = self.free.pop()?;
-        self.holders[cell as usize] = 1;
+        self.share(cell);
         Some(cell)
     }
 
-    /// One more sequence holds `cell`.
+    /// One more active sequence holds `cell`.
     pub(super) fn share(&mut self, cell: u32) {
-        self.holders[cell as usize] += 1;
+        self.holders[cell as usize].all += 1;
+        self.wake(cell);
     }
 
-    /// One sequence fewer holds `cell`.
+    /// One active sequence fewer holds `cell`.
     pub(super) fn give(&mut self, cell: u32) {
+        self.rest(cell);
         let holders = &mut self.holders[cell as usize];
-        *holders -= 1;
-        if *holders == 0 {
+        holders.all -= 1;
+        if holders.all == 0 {
             self.free.push(cell);
         }
     }
 
+    /// An active holder of `cell` is kept as a prefix from now on.
+    pub(super) fn rest(&mut self, cell: u32) {
+        let holders = &mut self.holders[cell as usize];
+        holders.active -= 1;
+        self.active -= u32::from(holders.active == 0);
+    }
+
+    /// A kept holder of `cell` is active from now on.
+    pub(super) fn wake(&mut self, cell: u32) {
+        let holders = &mut self.holders[cell as usize];
+        self.active += u32::from(holders.active == 0);
+        holders.active += 1;
+    }
+
     pub(super) fn free(&self) -> u32 {
         self.free.len() as u32
+    }
+
+    /// Cells that answers need; the others that are taken can be had when room is needed.
+    pub(super) fn active(&self) -> u32 {
+        self.active
     }
 
     pub(super) fn total(&self) -> u32 {
@@ -56,6 +87,19 @@ mod tests {
         assert_eq!(cells.free(), 1);
         cells.give(cell);
         assert_eq!(cells.free(), 2);
+    }
+
+    #[test]
+    fn a_cell_is_active_while_one_of_its_holders_is() {
+        let mut cells = Cells::new(2);
+        let cell = cells.take().unwrap();
+        cells.share(cell);
+        cells.rest(cell);
+        assert_eq!((cells.active(), cells.free()), (1, 1));
+        cells.rest(cell);
+        assert_eq!((cells.active(), cells.free()), (0, 1), "kept, and needed by nobody");
+        cells.wake(cell);
+        assert_eq!(cells.active(), 1);
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl Planner {
             return Vec::new();
         }
         let Some(mut kept) = self.sequences[at].take() else { return Vec::new() };
+        self.wake(&kept);
         kept.cells.drain(known..).for_each(|cell| self.cells.give(cell));
         self.changes.push(Change::Cut { sequence: at as u16, tokens: known as u32 });
         self.figures.reused_tokens += known as u64;

@@ -49,6 +49,8 @@ pub struct Figures {
     pub kept: usize,
     /// Cells taken, shared ones once.
     pub cells_used: u32,
+    /// Of them those that requests with a sequence need; prefixes give the others up.
+    pub cells_active: u32,
     pub cells: u32,
     /// Prompt tokens that were computed for another request already.
     pub reused_tokens: u64,
@@ -162,9 +164,15 @@ impl Planner {
         let used = self.clock;
         let keeps = keep && !matches!(self.limits.sharing, Sharing::Cells | Sharing::Nothing);
         match &mut self.sequences[at] {
-            Some(sequence) if keeps && sequence.cells.len() >= PREFIX_TOKENS_MIN => {
+            // What is still to come from disk comes for nobody.
+            Some(sequence)
+                if keeps
+                    && sequence.cells.len() >= PREFIX_TOKENS_MIN
+                    && !sequence.disk.is_loading() =>
+            {
                 sequence.tokens.truncate(sequence.cells.len());
                 sequence.role = Role::Kept { used };
+                sequence.cells.iter().for_each(|&cell| self.cells.rest(cell));
                 sequence.marks.clear();
             }
             _ => self.forget(at),
@@ -186,6 +194,7 @@ impl Planner {
             active,
             kept: self.sequences.iter().flatten().count() - active,
             cells_used: self.cells.total() - self.cells.free(),
+            cells_active: self.cells.active(),
             cells: self.cells.total(),
             ..self.figures
         }
@@ -383,9 +392,17 @@ impl Planner {
 
     pub(super) fn forget(&mut self, at: usize) {
         let Some(sequence) = self.sequences[at].take() else { return };
+        self.wake(&sequence);
         sequence.cells.iter().for_each(|&cell| self.cells.give(cell));
         self.changes.push(Change::Drop { sequence: at as u16 });
         self.release(&sequence.saved);
+    }
+
+    /// A sequence that was kept is in use again, if only to be given up.
+    pub(super) fn wake(&mut self, sequence: &Sequence) {
+        if sequence.age().is_none() {
+            sequence.cells.iter().for_each(|&cell| self.cells.wake(cell));
+        }
     }
 
     pub(super) fn active(&self) -> impl Iterator<Item = (usize, &Sequence)> {

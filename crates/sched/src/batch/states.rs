@@ -142,13 +142,15 @@ impl Planner {
         let Some(mut kept) = self.sequences[at].take() else { return Default::default() };
         let known = kept.reusable(&tokens[..tokens.len() - 1]);
         let before = kept.saved.clone();
-        if known < kept.cells.len() {
-            let state = kept.state_within(known).filter(|_| known >= PREFIX_TOKENS_MIN);
-            let Some(saved) = state else {
-                self.sequences[at] = Some(kept);
-                self.forget(at);
-                return Default::default();
-            };
+        let whole = known == kept.cells.len();
+        let state = kept.state_within(known).filter(|_| !whole && known >= PREFIX_TOKENS_MIN);
+        if !whole && state.is_none() {
+            self.sequences[at] = Some(kept);
+            self.forget(at);
+            return Default::default();
+        }
+        self.wake(&kept);
+        if let Some(saved) = state {
             kept.cells.drain(known..).for_each(|cell| self.cells.give(cell));
             kept.saved.retain(|saved| saved.at as usize <= known);
             self.states.touch(saved.state);

@@ -150,6 +150,12 @@ impl Cache {
     }
 
     pub(crate) fn cells(&self) -> usize {
-        self.sequences.values().flatten().map(|&(_, cell)| cell).collect::<HashSet<_>>().len()
+        self.cells_of(|_| true)
+    }
+
+    /// Cells of those sequences, shared ones once.
+    pub(crate) fn cells_of(&self, which: impl Fn(u16) -> bool) -> usize {
+        let held = self.sequences.iter().filter(|(sequence, _)| which(**sequence));
+        held.flat_map(|(_, held)| held).map(|&(_, cell)| cell).collect::<HashSet<_>>().len()
     }
 }
