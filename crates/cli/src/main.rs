@@ -26,6 +26,7 @@ mod terminal;
 mod timeline;
 mod version;
 mod ways;
+mod workers;
 
 use args::{Command, Motley};
 use config::Typed;
@@ -87,7 +88,8 @@ fn carry_out(mut motley: Motley) -> anyhow::Result<()> {
         Command::Bug => commands::bug::run(&motley.global),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args),
-        Command::Worker => commands::worker::run(),
+        Command::Worker(worker) => commands::worker::run(&motley.global, &worker),
+        Command::MeasureJob => commands::measure_job::run(),
         Command::CheckFile => commands::check_file::run(),
         Command::CheckHost { ggml } => commands::env::check(&ggml),
         Command::Openapi => commands::openapi::run(),

@@ -53,6 +53,7 @@ fn models(command: &mut Command) -> Vec<&mut PathBuf> {
         Command::Tune(tune) => vec![&mut tune.model],
         Command::Calibrate(calibrate) => calibrate.model.as_mut().into_iter().collect(),
         Command::Bench(bench) => vec![&mut bench.model],
+        Command::Worker(worker) => vec![&mut worker.model],
         Command::Eval(eval) => vec![&mut eval.model],
         Command::Sim(sim) => sim.model.as_mut().into_iter().collect(),
         Command::Trace(TraceCommand::Record(record)) => vec![&mut record.model],
@@ -71,7 +72,7 @@ fn models(command: &mut Command) -> Vec<&mut PathBuf> {
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Openapi
-        | Command::Worker
+        | Command::MeasureJob
         | Command::CheckFile
         | Command::CheckHost { .. }
         | Command::Env(_) => Vec::new(),

@@ -25,8 +25,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) written: &'a [PathBuf],
     /// Folder of a library that loads more when it is first used.
     pub(crate) library: Option<PathBuf>,
-    /// The one port that connections are made to.
-    pub(crate) outgoing_port: Option<u16>,
+    /// Ports that connections are made to.
+    pub(crate) outgoing_ports: Vec<u16>,
 }
 
 impl Sandbox {
@@ -34,19 +34,20 @@ impl Sandbox {
     /// process: from here on only what the command `needs` and what describes the machine can be
     /// opened.
     pub(crate) fn restrict_files(wish: SandboxArg, needs: Needs<'_>) -> Result<Self> {
-        let Needs { model_files, devices, written, library, outgoing_port } = needs;
+        let Needs { model_files, devices, written, library, outgoing_ports } = needs;
+        let outgoing =
+            if outgoing_ports.is_empty() { Outgoing::None } else { Outgoing::ToConfigured };
         let allowed = Allowed {
             model_files,
             own_paths: written.iter().filter_map(|path| place_of(path)).collect(),
             devices: devices || library.is_some(),
             libraries: library,
-            outgoing_ports: outgoing_port.into_iter().collect(),
+            outgoing_ports,
         };
         let files = match wish {
             SandboxArg::Off => None,
             _ => given_up(wish, "files", restrict_files(&allowed))?,
         };
-        let outgoing = outgoing_port.map_or(Outgoing::None, |_| Outgoing::ToConfigured);
         Ok(Self { wish, files, outgoing })
     }
 

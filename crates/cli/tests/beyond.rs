@@ -56,7 +56,7 @@ fn a_killed_process_does_not_hinder_the_next() {
     let mut long = job(&model, SMALL);
     long["decode"] = json!(500);
     let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
-        .arg("worker")
+        .arg("measure-job")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()

@@ -3,11 +3,11 @@
 
 use crate::blocks::drive::Drive;
 use crate::blocks::figures::SharedFigures;
+use crate::blocks::first_unit::FirstUnitMaker;
 use crate::blocks::machine::session::{MachineBlocks, MachineSource};
 use crate::blocks::machine::{DeviceOptions, MachineHandle};
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::routing::RoutingWatcher;
-use crate::blocks::static_unit::StaticUnitMaker;
 use crate::blocks::step::CurrentStep;
 use crate::record::{shared_record, streaming_record};
 use crate::session::{Session, SessionError, SessionOptions, SessionParts};
@@ -123,7 +123,7 @@ pub struct Engine {
     threads: ThreadSets,
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
-    static_unit: Option<StaticUnitMaker>,
+    first_unit: Option<FirstUnitMaker>,
     machine: MachineHandle,
     vocabulary: LazyVocabulary,
 }
@@ -194,7 +194,7 @@ impl Engine {
             threads,
             options: options.clone(),
             dense_reads,
-            static_unit: None,
+            first_unit: None,
             machine: MachineHandle::default(),
             vocabulary: LazyVocabulary::default(),
         })
@@ -212,8 +212,8 @@ impl Engine {
     }
 
     /// Gives every session started from now on a unit that takes rows before the others.
-    pub fn set_static_unit(&mut self, maker: StaticUnitMaker) {
-        self.static_unit = Some(maker);
+    pub fn set_first_unit(&mut self, maker: FirstUnitMaker) {
+        self.first_unit = Some(maker);
     }
 
     /// Starts a timeline.
@@ -303,11 +303,11 @@ impl Engine {
     ) -> Result<(Drive, Arc<SharedFigures>), SessionError> {
         let machine = self.machine_blocks(shape)?;
         let places = machine.as_ref().map(MachineBlocks::places);
-        let static_unit = self.static_unit.as_ref().map(|make| make(places.clone()));
+        let first_unit = self.first_unit.as_ref().map(|make| make(places.clone()));
         let figures = Arc::new(SharedFigures::new(places));
         let drive = Drive::new(machine, watcher, Arc::clone(&figures));
         let drive = drive.with_kernels(self.options.kernels.clone());
-        Ok((drive.with_static_unit(static_unit).with_step(step), figures))
+        Ok((drive.with_first_unit(first_unit).with_step(step), figures))
     }
 
     /// The executor of a session whose experts are read from disk or shared with devices.

@@ -16,6 +16,7 @@
 //! * [`text`]: between text and tokens.
 //! * [`energy`]: joules of what is computed, by meter or by model (M7).
 //! * [`eval`]: perplexity and multiple choice, with intervals.
+//! * [`worker`]: experts for other machines; [`identity`]: whether both have the same model.
 //! * [`clock`]: the wall clock, or a simulation's. `sync`: what threads wait with.
 
 #![forbid(unsafe_code)]
@@ -36,6 +37,8 @@ pub mod eval;
 #[cfg(feature = "llama")]
 pub mod execute;
 pub mod hosted;
+#[cfg(feature = "llama")]
+pub mod identity;
 mod layouts;
 mod record;
 #[cfg(feature = "llama")]
@@ -50,6 +53,8 @@ pub mod text;
 pub mod threads;
 #[cfg(feature = "llama")]
 pub mod weights;
+#[cfg(feature = "llama")]
+pub mod worker;
 
 #[cfg(feature = "llama")]
 pub use batching::{BatchFigures, BatchOptions, Batching, SubmitError};
@@ -68,6 +73,7 @@ pub use energy::{EnergyCounter, EnergyWatch, Joules};
 #[cfg(feature = "llama")]
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use layouts::offered_layouts;
+pub use motley_ggml::cpu::built_features as cpu_features;
 pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::hosted::load_backends as load_host_backends;
 #[cfg(feature = "llama")]

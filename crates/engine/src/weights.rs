@@ -121,6 +121,13 @@ pub(crate) fn nodes_of(shares: &[NodeShare]) -> Option<Arc<Nodes>> {
     Nodes::new(shares.iter().map(share).collect()).map(Arc::new)
 }
 
+/// Experts without their model: their matrices left on disk, their biases and scales read, zeros
+/// for everything else.
+pub(crate) fn experts_alone(spec: &ModelSpec, files: &ModelFiles) -> Result<Weights, WeightsError> {
+    let skipped = |role| !matches!(role, Role::Routed { .. }) || left_on_disk(role);
+    Ok(Weights::Experts(virtual_file(spec, files, skipped)?.forgetting()))
+}
+
 /// What is read while experts are left on disk.
 pub(crate) fn dense_reads(weights: &Weights) -> Option<Arc<ReadCounts>> {
     match weights {

@@ -38,11 +38,11 @@ pub use layout::stack::prefer_large_pages;
 pub use layout::{Layout, MatrixShape};
 #[cfg(feature = "llama")]
 pub use llama::{
-    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, InfillTokens,
-    LaidOutSource, LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights, Model,
-    ModelOptions, NoBackends, Parsing, PoolChoice, Pools, ReadCounts, Sampler, SamplerStage,
-    StartError, Stays, TextBounds, Thrown, TokenBias, TokenizeError, VirtualFile, Weights,
-    give_back_freed, versions,
+    Batch, BatchToken, Context, ContextError, ContextOptions, DecodeError, InfillTokens, KeepError,
+    KeptBlocks, LaidOutSource, LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights,
+    Model, ModelOptions, NoBackends, Parsing, PoolChoice, Pools, ReadCounts, RowsIn, Sampler,
+    SamplerStage, StartError, Stays, TextBounds, Thrown, TokenBias, TokenizeError, VirtualFile,
+    Weights, give_back_freed, versions,
 };
 #[cfg(feature = "llama")]
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};

@@ -19,6 +19,7 @@
 //! - [`file`](mod@file): a decision as text.
 //! - [`tiers`]: N2, N4, N5: static shapes.
 //! - [`together`]: memory of several models on one machine.
+//! - [`worker`]: memory of a machine that has experts and nothing else.
 //! - `words`: numbers for people.
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ pub mod predict;
 pub mod quantisation;
 pub mod tiers;
 pub mod together;
+pub mod worker;
 
 pub use budget::{
     Budget, BudgetReason, DefaultBudget, MachineMemory, SessionShape, TooLittleMemory,

@@ -43,6 +43,7 @@ pub mod overflow;
 pub mod overlap;
 pub mod prefetch;
 pub mod regime;
+pub mod remote;
 pub mod resize;
 pub mod rules;
 pub mod scheduler;

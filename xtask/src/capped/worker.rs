@@ -5,9 +5,10 @@ use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// `motley worker` with its job; ends when it does.
+/// `motley measure-job` with its job; ends when it does.
 pub(super) fn worker(mut command: Command, job: &Value) -> Result<Output> {
-    let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut child =
+        command.arg("measure-job").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("piped")?.write_all(job.to_string().as_bytes())?;
     Ok(child.wait_with_output()?)
 }

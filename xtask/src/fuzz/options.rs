@@ -33,7 +33,7 @@ pub struct Target {
 
 /// Every target of `fuzz/Cargo.toml`. Instrumented code is slower and keeps counters, so limits are
 /// above those of the product: a template has 10 s and 256 MiB of texts, a schema 5 s.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "gguf", input_bytes: 1 << 16, input_seconds: 10, memory_mib: 1024 },
     Target { name: "split", input_bytes: 1 << 16, input_seconds: 10, memory_mib: 1024 },
     Target { name: "tool_calls", input_bytes: 1 << 12, input_seconds: 10, memory_mib: 1024 },
@@ -43,6 +43,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "http", input_bytes: 1 << 14, input_seconds: 25, memory_mib: 2048 },
     Target { name: "loader", input_bytes: 1 << 8, input_seconds: 120, memory_mib: 1024 },
     Target { name: "hub", input_bytes: 1 << 13, input_seconds: 10, memory_mib: 1024 },
+    Target { name: "wire_frame", input_bytes: 1 << 13, input_seconds: 10, memory_mib: 1024 },
 ];
 
 impl Target {

@@ -27,7 +27,8 @@ const fn tested(mut room: Room, tests_use: &'static [&'static str]) -> Room {
 }
 
 const NOUNS_JUDGEMENT_AND_HANDS: &[&str] = &[
-    "model", "machine", "trace", "profile", "cost", "plan", "sched", "ggml", "store", "host", "npu",
+    "model", "machine", "trace", "profile", "cost", "plan", "sched", "ggml", "store", "host",
+    "npu", "wire",
 ];
 
 /// What tests share: any crate may use it in tests, none but the automation otherwise.
@@ -51,6 +52,7 @@ const HOUSE: &[Room] = &[
     room("host", &["model", "machine", "trace", "profile"]),
     room("npu", &["model", "machine", "trace", "profile"]),
     room("hub", &["model", "machine", "trace", "profile"]),
+    room("wire", &["model", "machine", "trace", "profile"]),
     // drivers: sim and reproduce have no hands
     tested(room("engine", NOUNS_JUDGEMENT_AND_HANDS), &["sim"]),
     room("sim", &["model", "machine", "trace", "profile", "cost", "plan", "sched"]),
@@ -77,8 +79,13 @@ const HOUSE: &[Room] = &[
             "server",
             // Files by name are no engine's business; the door fetches them before one starts.
             "hub",
+            // Keys, and who is met by a code, are the user's business.
+            "wire",
+            "worker",
         ],
     ),
+    // The door that other machines of ours come through.
+    room("worker", &["model", "engine", "wire"]),
     // The one door that speaks to ggml itself: it comes in through it.
     room("dropin", &["model", "trace", "plan", "ggml", "engine", "calibrate"]),
     // outside the floors: what tests share, and automation

@@ -26,6 +26,7 @@ mod time;
 mod trace;
 mod tune;
 mod wishes;
+mod worker;
 
 pub(crate) use bench::Bench;
 pub(crate) use calibrate::{Calibrate, Doctor};
@@ -46,6 +47,7 @@ pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, Syntheti
 pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
 pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs};
+pub(crate) use worker::{Worker, WorkersArgs};
 
 const AFTER_HELP: &str =
     "Every flag can also be set as a variable (MOTLEY_MEMORY=12G) or in a file: `motley config`.";
@@ -105,6 +107,8 @@ pub(crate) enum Command {
     Config(Config),
     /// Print what to put before a command, so that its own llama.cpp runs larger models
     Env(Env),
+    /// Compute experts for other machines: `motley run --workers` there sends rows here
+    Worker(Worker),
     /// Serve a model in the background, also after a restart
     #[command(subcommand)]
     Service(Service),
@@ -116,7 +120,7 @@ pub(crate) enum Command {
     Man(Man),
     /// Measure one engine as a job on stdin says (used by `bench` and by tests)
     #[command(hide = true)]
-    Worker,
+    MeasureJob,
     /// Try a file as a job on stdin says (used before a file is loaded for the first time)
     #[command(hide = true)]
     CheckFile,

@@ -3,6 +3,7 @@
 use super::sampling::SamplingArgs;
 use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
+use super::worker::WorkersArgs;
 use crate::npu::NpuArgs;
 use clap::Args;
 use std::path::PathBuf;
@@ -51,6 +52,8 @@ pub(crate) struct Run {
     pub(crate) sampling: SamplingArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) workers: WorkersArgs,
     #[command(flatten)]
     pub(crate) npu: NpuArgs,
 }

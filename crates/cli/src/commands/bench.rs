@@ -5,8 +5,8 @@
 //! from pair to pair. The machine's load is recorded before and after.
 
 use crate::args::{Bench, Global};
+use crate::commands::measure_job::{Job, Outcome, streams_shape};
 use crate::commands::neighbours;
-use crate::commands::worker::{Job, Outcome, streams_shape};
 use crate::known::Known;
 use crate::load::decision;
 use crate::npu;
@@ -104,7 +104,7 @@ fn joules_per_token(outcome: &Outcome) -> Option<f64> {
 
 pub(crate) fn child(job: &Job) -> Result<Outcome> {
     let mut child = Command::new(std::env::current_exe()?)
-        .arg("worker")
+        .arg("measure-job")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

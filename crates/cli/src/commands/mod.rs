@@ -13,6 +13,7 @@ pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod measure_job;
 pub(crate) mod neighbours;
 pub(crate) mod openapi;
 pub(crate) mod plan;

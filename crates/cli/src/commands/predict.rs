@@ -3,7 +3,7 @@
 
 use crate::args::{Global, Predict};
 use crate::commands::bench::{child, rate};
-use crate::commands::worker::Job;
+use crate::commands::measure_job::Job;
 use crate::known::Known;
 use crate::page::{align_right, file_name, progress_target, table, width_of};
 use crate::terminal::print;

@@ -1,5 +1,5 @@
 //! What the tests of the `motley` binary share: models, and runs of one engine in
-//! a process of its own (`motley worker`).
+//! a process of its own (`motley measure-job`).
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
@@ -92,7 +92,7 @@ pub(crate) fn motley_in(state: &Path, args: &[&str]) -> Output {
 /// Runs a job; its outcome.
 pub(crate) fn work(job: &Value) -> Value {
     let mut child = Command::new(env!("CARGO_BIN_EXE_motley"))
-        .arg("worker")
+        .arg("measure-job")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -1,11 +1,11 @@
-//! What computes the blocks of a session: a static unit what it takes, the rest the machine's
+//! What computes the blocks of a session: a first unit what it takes, the rest the machine's
 //! executor where experts are on disk or on devices, else the CPU alone, whole blocks at a time.
 //! Watches and counts; chooses nothing.
 
 use crate::blocks::figures::{BlockTimes, SharedFigures, added};
+use crate::blocks::first_unit::FirstUnit;
 use crate::blocks::machine::session::{BlocksDone, MachineBlocks};
 use crate::blocks::routing::{RoutedBlock, RoutingWatcher};
-use crate::blocks::static_unit::StaticUnit;
 use crate::blocks::step::CurrentStep;
 use crate::blocks::way::way_of;
 use crate::clock::now;
@@ -21,7 +21,7 @@ pub(crate) struct Drive {
     /// `None` when llama.cpp holds all expert bytes and no device has some.
     machine: Option<MachineBlocks>,
     /// A unit that takes rows before the others.
-    static_unit: Option<Box<dyn StaticUnit>>,
+    first_unit: Option<Box<dyn FirstUnit>>,
     watcher: Option<Box<dyn RoutingWatcher>>,
     routed: RoutedBlock,
     figures: Arc<SharedFigures>,
@@ -42,7 +42,7 @@ impl Drive {
         let step = Arc::default();
         let (routed, kernels) = (RoutedBlock::default(), ExpertKernels::exact());
         let counted = BlocksDone::default();
-        Self { machine, counted, static_unit: None, watcher, routed, figures, step, kernels }
+        Self { machine, counted, first_unit: None, watcher, routed, figures, step, kernels }
     }
 
     /// The CPU computes experts in this way; as the bare engine does otherwise.
@@ -61,7 +61,7 @@ impl Drive {
     ) -> motley_ggml::Claims {
         use motley_ggml::Claims;
 
-        if self.machine.is_some() || self.static_unit.is_some() || self.watcher.is_some() {
+        if self.machine.is_some() || self.first_unit.is_some() || self.watcher.is_some() {
             return Claims::all();
         }
         let from_tokens = self.kernels.from_tokens(spec.experts, spec.used);
@@ -79,8 +79,8 @@ impl Drive {
         self.machine.as_ref().and_then(MachineBlocks::stream_setup)
     }
 
-    pub(crate) fn with_static_unit(self, static_unit: Option<Box<dyn StaticUnit>>) -> Self {
-        Self { static_unit, ..self }
+    pub(crate) fn with_first_unit(self, first_unit: Option<Box<dyn FirstUnit>>) -> Self {
+        Self { first_unit, ..self }
     }
 }
 
@@ -96,20 +96,24 @@ impl BlockExecutor for Drive {
         }
         let layer = block.layer();
         let failed = |reason| BlockError { layer, reason };
-        let begun = match &mut self.static_unit {
+        let begun = match &mut self.first_unit {
             Some(unit) => unit.begin(self.step.phase(), block, cpu).map_err(failed)?,
             None => false,
         };
         let outcome = self.run_rest(block, cpu);
-        if let Some(unit) = self.static_unit.as_mut().filter(|_| begun) {
-            unit.finish(block).map_err(failed)?;
+        let left = match self.first_unit.as_mut().filter(|_| begun) {
+            Some(unit) => unit.finish(block).map_err(failed)?,
+            None => false,
+        };
+        match outcome {
+            Ok(ComputeOutcome::Done) if left => self.run_rest(block, cpu),
+            other => other,
         }
-        outcome
     }
 }
 
 impl Drive {
-    /// Everything but what the static unit took.
+    /// Everything but what the first unit took.
     fn run_rest(
         &mut self,
         block: &mut ExpertBlock<'_>,

@@ -4,7 +4,8 @@
 //! * `drive`: the executor of a session.
 //! * [`machine`]: experts on disk, in RAM and on devices, all units at once (H1, M3).
 //! * [`options`]: how experts are streamed.
-//! * [`static_unit`]: a unit that takes rows before the others; `npu`: one (feature `npu`).
+//! * [`first_unit`]: a unit that takes rows before the others; `npu`: one (feature `npu`);
+//!   [`remote`]: another, which is other machines.
 //! * `predict`: router scores and guesses for those who ask; `gates`: the routers.
 //! * `loads`: the experts of a block, counted.
 //! * [`resident`]: which experts are in memory, for others to read.
@@ -18,6 +19,7 @@
 pub mod clock;
 pub(crate) mod drive;
 pub mod figures;
+pub mod first_unit;
 pub(crate) mod gates;
 mod loads;
 pub mod machine;
@@ -26,8 +28,9 @@ pub mod npu;
 pub mod options;
 pub(crate) mod predict;
 pub mod pressure;
+#[cfg(feature = "llama")]
+pub mod remote;
 pub mod resident;
 pub mod routing;
-pub mod static_unit;
 pub(crate) mod step;
 mod way;

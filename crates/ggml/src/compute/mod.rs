@@ -23,7 +23,7 @@ pub(crate) mod dequant;
 pub(crate) mod devices;
 pub(crate) mod graph;
 pub(crate) mod outcome;
-mod packed;
+pub(crate) mod packed;
 pub(crate) mod project;
 pub(crate) mod stream;
 pub(crate) mod subset;

@@ -21,7 +21,7 @@ pub(crate) struct CpuClones {
 /// One aligned line of scratch.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-pub(super) struct Line(
+pub(crate) struct Line(
     #[allow(dead_code, reason = "read and written by ggml")] [u8; ALIGNMENT_BYTES],
 );
 
@@ -91,7 +91,7 @@ unsafe fn row_mut<'t>(tensor: *mut api::ggml_tensor, row: usize) -> &'t mut [f32
 }
 
 /// Gives every tensor that is not a view its own aligned piece of scratch.
-pub(super) fn place_data(tensors: &mut [api::ggml_tensor], data: &mut Vec<Line>) {
+pub(crate) fn place_data(tensors: &mut [api::ggml_tensor], data: &mut Vec<Line>) {
     let lines = |tensor: &api::ggml_tensor| packed_bytes(tensor).div_ceil(ALIGNMENT_BYTES);
     let owners = tensors.iter().filter(|tensor| tensor.view_src.is_null());
     let total: usize = owners.map(lines).sum();

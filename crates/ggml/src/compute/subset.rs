@@ -13,7 +13,8 @@ use super::packed::CpuClones;
 use super::stream::CpuStream;
 use crate::api;
 use crate::seam::arena_weight::ArenaWeight;
-use crate::seam::block::{ExpertBlock, ExpertMatrix};
+use crate::seam::block::ExpertBlock;
+use crate::seam::matrix::ExpertMatrix;
 use motley_model::{Matrix, TensorPart};
 use motley_store::{Filled, FilledExpert};
 

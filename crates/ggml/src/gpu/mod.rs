@@ -37,7 +37,7 @@ mod piece;
 mod refused;
 mod shape;
 mod task;
-mod template;
+pub(crate) mod template;
 mod unit;
 
 pub use block::GpuBlock;

@@ -35,16 +35,23 @@ unsafe impl Sync for Template {}
 
 impl Template {
     pub(crate) fn of(block: &ExpertBlock<'_>) -> Result<Self, Refused> {
+        Self::with_originals(block).map(|(template, _)| template)
+    }
+
+    /// The same with the tensors that stand behind [`Template::parts`], in their order.
+    pub(crate) fn with_originals(
+        block: &ExpertBlock<'_>,
+    ) -> Result<(Self, Vec<*const api::ggml_tensor>), Refused> {
         let (originals, parts) = parts_of(block)?;
         let mut placeholders = vec![empty_tensor(); parts.len() + 1];
         let base = placeholders.as_mut_ptr();
         let stand = |(index, original)| (original, base.wrapping_add(1 + index));
-        let tensors: Vec<_> = originals.into_iter().enumerate().map(stand).collect();
+        let tensors: Vec<_> = originals.iter().copied().enumerate().map(stand).collect();
         let ids = |_| base;
         let mut clones = Clones::default();
         let stands = Stands { tensors: &tensors, ids: &ids, outside: false };
         clones.build(block, PackedShape::of(block, 1), &stands)?;
-        Ok(Self { clones, placeholders, parts })
+        Ok((Self { clones, placeholders, parts }, originals))
     }
 
     /// The clones for `rows` rows, reading `ids` and, for each of [`Template::parts`], its

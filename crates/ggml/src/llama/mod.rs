@@ -10,6 +10,7 @@
 //!   `extent`: what of a text those bounds count.
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
+//! * `kept`: blocks beyond their graph, for rows that come from elsewhere.
 //! * `sampler`: how tokens are chosen. `heap`: freed memory, back to the system.
 
 mod affinity;
@@ -19,6 +20,7 @@ mod context;
 mod extent;
 mod facts;
 mod heap;
+mod kept;
 mod log;
 mod model;
 mod pages;
@@ -35,6 +37,7 @@ pub use backends::NoBackends;
 pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
 pub use heap::give_back_freed;
+pub use kept::{KeepError, KeptBlocks, RowsIn};
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};
 pub use runtime::StartError;
 pub use sampler::{Sampler, SamplerStage, TokenBias};

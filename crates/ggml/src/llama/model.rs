@@ -239,7 +239,8 @@ fn load_raw(
         Weights::LaidOut(LaidOutWeights { file, .. })
         | Weights::Read(file)
         | Weights::Reserved(file)
-        | Weights::Zeros(file) => load_stream(file, params),
+        | Weights::Zeros(file)
+        | Weights::Experts(file) => load_stream(file, params),
     }
 }
 

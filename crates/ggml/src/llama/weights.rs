@@ -48,6 +48,9 @@ pub enum Weights {
     /// Zeros that take no memory, whatever the virtual file holds: a header without its weights.
     /// Not together with [`super::ModelOptions::repack`].
     Zeros(VirtualFile),
+    /// As `Reserved` for the matrices of routed experts, and zeros that take no memory for all that
+    /// is no part of an expert: experts without their model. The virtual file should skip both.
+    Experts(VirtualFile),
 }
 
 /// A model's mapped files, and the virtual file without what stays in them.
@@ -136,7 +139,7 @@ impl Weights {
 
     /// The memory that zeros are in, if weights are.
     pub(super) fn zeros(&self) -> Option<ZeroMemory> {
-        matches!(self, Self::Zeros(_)).then(ZeroMemory::new)
+        matches!(self, Self::Zeros(_) | Self::Experts(_)).then(ZeroMemory::new)
     }
 
     /// Which tensors go to memory that we name; llama.cpp places the others. Ends with an empty
@@ -154,6 +157,11 @@ impl Weights {
         };
         match (self, mapped) {
             (Self::Reserved(_), _) => add(ROUTED_MATRICES, device::reserved_buffer_type()?),
+            (Self::Experts(_), _) => {
+                add(ROUTED_MATRICES, device::reserved_buffer_type()?);
+                // SAFETY: returns a static of ggml's.
+                add(ROUTED_EXPERTS, unsafe { sys::ggml_backend_cpu_buffer_type() });
+            }
             (Self::Mapped(MappedWeights { stays, .. }), Some(mapped)) => match stays {
                 Stays::All => add(ALL_TENSORS, mapped.buffer_type()),
                 Stays::Experts => add(ROUTED_EXPERTS, mapped.buffer_type()),

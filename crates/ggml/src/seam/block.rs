@@ -10,6 +10,7 @@
 //! `ADD_ID`, clamps, scales); it is carried along, never interpreted.
 
 use super::arena_weight::ArenaWeight;
+use super::matrix::ExpertMatrix;
 use super::{claim, reserve};
 use crate::api;
 use crate::api::numbers::op_of;
@@ -177,6 +178,17 @@ impl<'g> ExpertBlock<'g> {
         self.aside[token * slots + slot] = true;
     }
 
+    /// Sets all rows aside but these, (token, slot) each.
+    pub fn leave_only(&mut self, rows: &[(usize, usize)]) {
+        let (tokens, slots) = (self.tokens(), self.slots());
+        self.aside.clear();
+        self.aside.resize(tokens * slots, true);
+        for &(token, slot) in rows {
+            assert!(token < tokens && slot < slots);
+            self.aside[token * slots + slot] = false;
+        }
+    }
+
     /// Whether rows are set aside.
     pub fn has_aside(&self) -> bool {
         !self.aside.is_empty()
@@ -201,7 +213,7 @@ impl<'g> ExpertBlock<'g> {
         self.matmuls[..self.matmul_count]
             .iter()
             // SAFETY: source 0 of a live MUL_MAT_ID is its live weight tensor.
-            .map(|&node| ExpertMatrix { tensor: unsafe { (*node).src[0] }, block: PhantomData })
+            .map(|&node| unsafe { ExpertMatrix::new((*node).src[0]) })
     }
 
     /// Whether its weights are reserved address space: nothing but zeros unless an executor brings
@@ -336,7 +348,7 @@ impl<'g> ExpertBlock<'g> {
     }
 
     /// Whether the experts of one token read different rows (llama4).
-    pub(crate) fn hidden_differs_by_slot(&self) -> bool {
+    pub fn hidden_differs_by_slot(&self) -> bool {
         // SAFETY: `hidden` is live for `'g`.
         unsafe { (*self.hidden).ne[1] != 1 }
     }
@@ -367,45 +379,6 @@ impl<'g> ExpertBlock<'g> {
 
 /// What the matmuls of a block pointed at.
 pub(crate) struct SavedWeights([*mut api::ggml_tensor; MAX_MATRICES]);
-
-/// One stacked expert tensor `(n_expert, rows, row_bytes)` of a block.
-pub struct ExpertMatrix<'b> {
-    tensor: *mut api::ggml_tensor,
-    block: PhantomData<&'b ()>,
-}
-
-impl ExpertMatrix<'_> {
-    /// Gate, up, gate_up or down, from the tensor's name; `None` for chunk experts.
-    pub fn matrix(&self) -> Option<Matrix> {
-        match Role::of(self.name().to_str().ok()?, MAX_LAYERS as u32) {
-            Role::Routed { matrix, part: TensorPart::Weight, .. } => Some(matrix),
-            _ => None,
-        }
-    }
-
-    /// The tensor's name in the GGUF.
-    pub fn name(&self) -> &CStr {
-        // SAFETY: ggml keeps `name` NUL-terminated; the tensor outlives the block.
-        unsafe { CStr::from_ptr((*self.tensor).name.as_ptr()) }
-    }
-
-    /// Bytes of one expert's matrix.
-    pub fn expert_bytes(&self) -> usize {
-        // SAFETY: the weight tensor is live as long as the model.
-        unsafe { (*self.tensor).nb[2] }
-    }
-}
-
-impl ExpertMatrix<'_> {
-    pub(crate) fn raw(&self) -> *const api::ggml_tensor {
-        self.tensor
-    }
-
-    pub(crate) fn tensor_copy(&self) -> api::ggml_tensor {
-        // SAFETY: the weight tensor is live as long as the model; a tensor is plain data.
-        unsafe { *self.tensor }
-    }
-}
 
 /// The bytes of `input`, if some of them are bytes of `output`.
 ///

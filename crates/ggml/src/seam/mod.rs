@@ -25,14 +25,16 @@ pub(crate) mod device;
 pub(crate) mod executor;
 pub(crate) mod link;
 pub(crate) mod mapped;
+pub(crate) mod matrix;
 pub(crate) mod reserve;
 pub(crate) mod runner;
 pub(crate) mod runtime;
 mod shelf;
 pub(crate) mod zeros;
 
-pub use block::{ExpertBlock, ExpertMatrix, NotABlock};
+pub use block::{ExpertBlock, NotABlock};
 pub use claim::Claims;
 pub use executor::{BlockError, BlockExecutor};
 pub use link::SeamCounts;
+pub use matrix::ExpertMatrix;
 pub use runtime::{Runtime, Seam};

@@ -3,7 +3,7 @@
 
 use crate::args::{Calibrate, Global};
 use crate::commands::bench::child;
-use crate::commands::worker::Job;
+use crate::commands::measure_job::Job;
 use crate::known::Known;
 use crate::page::progress_target;
 use anyhow::{Context, Result};

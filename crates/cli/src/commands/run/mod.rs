@@ -23,6 +23,7 @@ use crate::npu;
 use crate::sandbox::{Needs, Sandbox};
 use crate::terminal::{note, print_json};
 use crate::timeline;
+use crate::workers::Workers;
 use anyhow::{Result, ensure};
 use chat::Chat;
 use figures::{Expected, RunReport, Units};
@@ -48,12 +49,17 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     // Meters are looked for before files are given up.
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;
-    let sandbox = restrict_files(run, &known, &decision, &chat)?;
+    let workers = Workers::reach(&run.workers, &known, decision.exact)?;
+    let sandbox = restrict_files(run, &known, &decision, &chat, workers.as_ref())?;
     let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     if !global.json {
         npu::announce(&run.npu, &share);
     }
     let chunk_tokens = decision.session.chunk_tokens;
+    if let Some(workers) = &workers {
+        workers.attach(&mut engine);
+        note(&workers.chosen());
+    }
     let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
     timeline::check(run, &engine)?;
     let last = LastRun::start(&engine, &run.model, !run.no_record);
@@ -75,7 +81,11 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         Question::Once(text) => once(run, &told, &mut talk, text)?,
         Question::Chat => chat.talk(&told, &mut talk)?,
     }
-    finish(run, &told, &talk, last)
+    finish(run, &told, &talk, last)?;
+    if let Some(workers) = workers.filter(|_| !global.json) {
+        workers.figures().iter().for_each(|worker| note(&worker.to_string()));
+    }
+    Ok(())
 }
 
 /// What follows the last answer: energy, and everything that is kept.
@@ -100,7 +110,13 @@ fn generation(run: &Run, engine: &Engine) -> Generation {
 }
 
 /// What is written: the last run, what was typed and saved, and what flags name.
-fn restrict_files(run: &Run, known: &Known, decision: &Decision, chat: &Chat) -> Result<Sandbox> {
+fn restrict_files(
+    run: &Run,
+    known: &Known,
+    decision: &Decision,
+    chat: &Chat,
+    workers: Option<&Workers>,
+) -> Result<Sandbox> {
     let kept = if run.no_record && !chat.saves() { None } else { last::make_folder() };
     let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
     let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
@@ -109,7 +125,7 @@ fn restrict_files(run: &Run, known: &Known, decision: &Decision, chat: &Chat) ->
         devices: !decision.devices.is_empty(),
         written: &written,
         library: run.npu.load_library()?,
-        outgoing_port: None,
+        outgoing_ports: workers.map_or_else(Vec::new, |workers| workers.ports().to_vec()),
     };
     Sandbox::restrict_files(run.sandbox.sandbox, needs)
 }

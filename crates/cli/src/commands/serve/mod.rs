@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         devices: plans.models.iter().any(|model| !model.decision.devices.is_empty()),
         written: &written,
         library: serve.npu.load_library()?,
-        outgoing_port: traces.port(),
+        outgoing_ports: traces.port().into_iter().collect(),
     };
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, needs)?;
     let talking = tokio::runtime::Builder::new_multi_thread()

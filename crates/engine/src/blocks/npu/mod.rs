@@ -108,7 +108,7 @@ impl Engine {
         let figures = Mutex::default();
         let shared = Arc::new(Shared { spec, files, runtime, cache, gates, options, figures });
         let made = Arc::clone(&shared);
-        self.set_static_unit(Arc::new(move |places| {
+        self.set_first_unit(Arc::new(move |places| {
             Box::new(run::NpuUnit::new(Arc::clone(&made), places))
         }));
         Ok(NpuHandle(shared))

@@ -6,8 +6,8 @@ use super::launch::Launchers;
 use super::layer::NpuLayer;
 use super::options::{NpuChoice, NpuOverflow, Shared};
 use super::weights::LayerError;
+use crate::blocks::first_unit::FirstUnit;
 use crate::blocks::resident::{ExpertPlace, ExpertPlaces};
-use crate::blocks::static_unit::StaticUnit;
 use crate::clock::now;
 use motley_ggml::{CpuUnit, ExpertBlock};
 use motley_sched::Phase;
@@ -32,7 +32,7 @@ pub(super) struct NpuUnit {
     begun: Option<(Instant, LayerFigures)>,
 }
 
-impl StaticUnit for NpuUnit {
+impl FirstUnit for NpuUnit {
     fn begin(
         &mut self,
         phase: Phase,
@@ -71,15 +71,15 @@ impl StaticUnit for NpuUnit {
         Ok(true)
     }
 
-    fn finish(&mut self, block: &mut ExpertBlock<'_>) -> Result<(), String> {
-        let Some((begun, added)) = self.begun.take() else { return Ok(()) };
+    fn finish(&mut self, block: &mut ExpertBlock<'_>) -> Result<bool, String> {
+        let Some((begun, added)) = self.begun.take() else { return Ok(false) };
         let cpu_us = begun.elapsed().as_micros() as u64;
-        let Some(Some(layer)) = self.layers.get_mut(&block.layer()) else { return Ok(()) };
+        let Some(Some(layer)) = self.layers.get_mut(&block.layer()) else { return Ok(false) };
         let device = layer.collect(&mut self.launchers, block)?;
         let (padding, launches) = (device.padding, device.launches);
         let device_us = device.took.as_micros() as u64;
         self.count(block, &LayerFigures { padding, launches, device_us, cpu_us, ..added });
-        Ok(())
+        Ok(false)
     }
 }
 

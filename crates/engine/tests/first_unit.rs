@@ -1,8 +1,8 @@
 //! A unit that takes rows before the others: a block computed in two halves by rows has the bits of
 //! the whole, with weights as they are in the file, with rearranged ones, and beside a device.
 
+use motley_engine::blocks::first_unit::FirstUnit;
 use motley_engine::blocks::machine::{DeviceOptions, DeviceRoom};
-use motley_engine::blocks::static_unit::StaticUnit;
 use motley_engine::{
     Engine, EngineOptions, GpuDevice, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets,
 };
@@ -19,7 +19,7 @@ struct Halves {
     whole: Option<u32>,
 }
 
-impl StaticUnit for Halves {
+impl FirstUnit for Halves {
     fn begin(
         &mut self,
         _: Phase,
@@ -39,9 +39,9 @@ impl StaticUnit for Halves {
         Ok(true)
     }
 
-    fn finish(&mut self, _: &mut ExpertBlock<'_>) -> Result<(), String> {
+    fn finish(&mut self, _: &mut ExpertBlock<'_>) -> Result<bool, String> {
         self.blocks.fetch_add(1, Relaxed);
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -82,7 +82,7 @@ fn halves_have_the_bits_of_the_whole() {
         let expected = logits(&engine);
         let blocks = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&blocks);
-        engine.set_static_unit(Arc::new(move |_| {
+        engine.set_first_unit(Arc::new(move |_| {
             Box::new(Halves { blocks: Arc::clone(&counted), whole: None })
         }));
         assert!(logits(&engine) == expected, "{arch:?}, repack {repack}, {beside_device}");

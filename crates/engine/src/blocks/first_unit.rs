@@ -1,6 +1,5 @@
-//! A unit whose work has one shape, compiled ahead: it takes rows of a block before the others
-//! share the rest, wherever their experts are. What it is (a static-graph device, say) is its own
-//! business.
+//! A unit that takes rows of a block before the others share the rest, wherever their experts
+//! are. What it is (a device with static graphs, other machines) is its own business.
 
 use crate::blocks::resident::ExpertPlaces;
 use motley_ggml::{CpuUnit, ExpertBlock};
@@ -8,7 +7,7 @@ use motley_sched::Phase;
 use std::sync::Arc;
 
 /// Takes rows of the blocks of one session.
-pub trait StaticUnit: Send {
+pub trait FirstUnit: Send {
     /// Sets rows of `block`, of a batch of `phase`, aside and begins to compute them; whether it
     /// took some. `cpu` is idle until this returns.
     fn begin(
@@ -18,9 +17,10 @@ pub trait StaticUnit: Send {
         cpu: &mut CpuUnit,
     ) -> Result<bool, String>;
 
-    /// Waits for the rows begun and writes them.
-    fn finish(&mut self, block: &mut ExpertBlock<'_>) -> Result<(), String>;
+    /// Waits for the rows begun and writes them; whether some have to be computed by the others
+    /// after all, which are then the only ones of the block that are not set aside.
+    fn finish(&mut self, block: &mut ExpertBlock<'_>) -> Result<bool, String>;
 }
 
 /// Makes one unit per session, which may see where experts are unless all are in memory.
-pub type StaticUnitMaker = Arc<dyn Fn(Option<ExpertPlaces>) -> Box<dyn StaticUnit> + Send + Sync>;
+pub type FirstUnitMaker = Arc<dyn Fn(Option<ExpertPlaces>) -> Box<dyn FirstUnit> + Send + Sync>;

@@ -1,0 +1,150 @@
+//! A head and its workers as people start them: paired by a code, the same text with one, two and
+//! killed workers, and strangers refused.
+
+mod support;
+
+use motley_testkit::synth::Arch;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use support::synth;
+
+const MOTLEY: &str = env!("CARGO_BIN_EXE_motley");
+const PROMPT: &str = "The history of the city begins with";
+
+/// A worker in a process of its own; killed when dropped.
+struct Worker {
+    process: Child,
+    address: String,
+    code: String,
+    _state: tempfile::TempDir,
+}
+
+impl Worker {
+    fn start(model: &Path, flags: &[&str]) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let mut process = Command::new(MOTLEY)
+            .args(["worker", "--json", "--pair", "--trust-file", "--threads", "1"])
+            .args(["--listen", "127.0.0.1:0"])
+            .args(flags)
+            .arg(model)
+            .env("MOTLEY_STATE", state.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let text = |name: &str| said[name].as_str().unwrap().to_owned();
+        let (address, code) = (text("address"), text("code"));
+        Self { process, address, code, _state: state }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The head's machine: what it keeps, and its model.
+struct Head<'a> {
+    state: tempfile::TempDir,
+    model: &'a Path,
+}
+
+impl Head<'_> {
+    fn command(&self, tokens: &str, flags: &[&str]) -> Command {
+        let mut command = Command::new(MOTLEY);
+        command
+            .args(["run", "--exact", "--raw", "--trust-file", "--no-record", "--threads", "1"])
+            .args(["--temperature", "0", "-n", tokens, "-p", PROMPT])
+            .args(flags)
+            .arg(self.model)
+            .env("MOTLEY_STATE", self.state.path())
+            .env("CI", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, flags: &[&str]) -> Output {
+        self.command("24", flags).output().unwrap()
+    }
+
+    fn says(&self, flags: &[&str]) -> (String, String) {
+        let output = self.run(flags);
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{flags:?}: {err}");
+        (out, err)
+    }
+}
+
+#[test]
+fn heads_meet_workers_by_a_code_and_say_the_same_with_them() {
+    let Some(model) = synth(Arch::Qwen3moe) else { return };
+    let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
+    let (alone, _) = head.says(&[]);
+    let (first, second) =
+        (Worker::start(&model, &["--layers", "0-1"]), Worker::start(&model, &["--layers", "2"]));
+
+    let stranger = head.run(&["--workers", &first.address]);
+    let said = String::from_utf8_lossy(&stranger.stderr).into_owned();
+    assert!(!stranger.status.success() && said.contains("--pair-code"), "{said}");
+    let wrong = if first.code == "1111-1111" { "2222-2222" } else { "1111-1111" };
+    let guess = head.run(&["--workers", &first.address, "--pair-code", wrong]);
+    let said = String::from_utf8_lossy(&guess.stderr).into_owned();
+    assert!(!guess.status.success() && said.contains("cannot pair with worker"), "{said}");
+
+    for worker in [&first, &second] {
+        let (text, told) = head.says(&["--workers", &worker.address, "--pair-code", &worker.code]);
+        assert_eq!(text, alone);
+        assert!(told.contains("paired with worker") && told.contains("rows in"), "{told}");
+    }
+    // Known from now on, and both at once.
+    let both = format!("{},{}", first.address, second.address);
+    let (text, told) = head.says(&["--workers", &both]);
+    assert_eq!(text, alone);
+    assert_eq!(told.matches(" rows in ").count(), 2, "{told}");
+    assert!(!told.contains("paired"), "{told}");
+    // Beyond memory at home as well.
+    let (text, _) = head.says(&["--workers", &both, "--loading", "on-demand"]);
+    assert_eq!(text, alone);
+}
+
+#[test]
+fn a_killed_worker_costs_nothing_but_time() {
+    let Some(model) = synth(Arch::Qwen3moe) else { return };
+    let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
+    let tokens = "400";
+    let alone = head.command(tokens, &[]).output().unwrap().stdout;
+    let mut worker = Worker::start(&model, &[]);
+    let flags = ["--workers", &worker.address, "--pair-code", &worker.code];
+    let mut child =
+        head.command(tokens, &flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    // It has loaded, and begins to answer.
+    let begun = stderr.by_ref().map_while(Result::ok).any(|line| line.contains(": workers: "));
+    assert!(begun);
+    std::thread::sleep(Duration::from_millis(150));
+    worker.process.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told: Vec<String> = stderr.map_while(Result::ok).collect();
+    assert!(output.status.success(), "{told:?}");
+    assert_eq!(output.stdout, alone);
+    let lost = told.iter().find(|line| line.contains(": worker ")).unwrap();
+    assert!(lost.contains("; lost: "), "{lost}");
+}
+
+#[test]
+fn another_model_is_refused() {
+    let (Some(model), Some(other)) = (synth(Arch::Qwen3moe), synth(Arch::Olmoe)) else { return };
+    let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
+    let worker = Worker::start(&other, &[]);
+    let refused = head.run(&["--workers", &worker.address, "--pair-code", &worker.code]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("has another model"), "{said}");
+}

@@ -1,0 +1,27 @@
+//! A worker's memory: it has experts and nothing else of the model.
+
+use crate::budget::{MIN_SLOTS, MachineMemory, TooLittleMemory};
+use crate::needs::ModelNeeds;
+
+/// The process, its buffers, and rows on their way.
+const PROCESS_BYTES: u64 = 256 << 20;
+
+/// Slots for experts within `memory_bytes`, or within what `machine` can give when nobody says. A
+/// worker that computes `experts` of the model has no use for more than these and one to read into.
+pub fn worker_slots(
+    needs: &ModelNeeds,
+    experts: u32,
+    memory_bytes: Option<u64>,
+    machine: Option<MachineMemory>,
+) -> Result<u32, TooLittleMemory> {
+    let most = experts.saturating_add(1).max(MIN_SLOTS);
+    let room = memory_bytes.or_else(|| machine.map(|machine| machine.room_bytes()));
+    let Some(room) = room else { return Ok(most) };
+    let left = room.saturating_sub(PROCESS_BYTES) / needs.slot_bytes.max(1);
+    let slots = u32::try_from(left).unwrap_or(u32::MAX).min(most);
+    if slots < MIN_SLOTS {
+        let needed_bytes = PROCESS_BYTES + u64::from(MIN_SLOTS) * needs.slot_bytes;
+        return Err(TooLittleMemory { given_bytes: room, needed_bytes });
+    }
+    Ok(slots)
+}
