@@ -7,7 +7,7 @@ use motley_engine::hosted::HostedModel;
 use motley_ggml::hosted::HandedTensor;
 use motley_ggml::hosted::maps::{self, Advice, Mapping};
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
-use motley_model::{ModelFiles, ModelSpec, Role, SpecTensor, TensorPart};
+use motley_model::{ModelFiles, ModelSpec, SpecTensor};
 use motley_trace::RunRecord;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -176,7 +176,7 @@ fn what_does_not_come_back_is_computed_at_home() {
     for answers in [0, 1, 2, 5, 8] {
         let fails = Part { layers: layers.clone(), experts, answers };
         let stays = Part { answers: 9999, ..fails.clone() };
-        let figures = with_workers(&mut head, (runtime, &model), &[fails.clone()]);
+        let figures = with_workers(&mut head, (runtime, &model), std::slice::from_ref(&fails));
         assert!(logits(&head) == expected, "alone, {answers} answers");
         let lost = figures.lock().unwrap()[0].clone();
         assert!(!lost.answers && lost.lost.is_some(), "{lost:?}");

@@ -11,7 +11,7 @@ use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::device_use::DeviceUse;
 use motley_plan::{
     Asked, DecideError, Decision, DevicesAsked, Facts, Goal, GpuFact, Loading, MachineMemory,
-    ModelNeeds, NamedDevice, Outputs, Prediction, Regime, Resource, Work, decide, decide_hosted,
+    ModelNeeds, NamedDevice, Outputs, Prediction, Regime, Resource, Work, decide,
 };
 use motley_profile::{ChosenRules, Origin, Profile, ProfileBuilder};
 use motley_sched::cache::PolicyChoice;
@@ -51,29 +51,19 @@ impl World {
     }
 
     fn decide(&self, asked: &Asked) -> Result<Decision, DecideError> {
-        decide(&self.facts(&MachineCores::described(&self.machine)), asked)
-    }
-
-    fn facts<'a>(&'a self, cores: &'a MachineCores) -> Facts<'a> {
-        Facts {
+        let cores = MachineCores::described(&self.machine);
+        let facts = Facts {
             model: &self.model,
             machine: &self.machine,
             measured: self.measured.as_ref(),
             profile: self.profile.as_ref(),
             memory: self.memory,
             gpus: &self.gpus,
-            cores,
+            cores: &cores,
             tuned: self.tuned.as_ref(),
             layouts: &[],
-        }
-    }
-
-    /// Whether experts are taken from a host that `lends` devices, or does not.
-    fn taken(&self, gib: Option<u64>, loading: Option<Loading>, lends: bool) -> bool {
-        let cores = MachineCores::described(&self.machine);
-        let memory_bytes = gib.map(|gib| gib * GIB);
-        let asked = Asked { memory_bytes, loading, ..Asked::default() };
-        decide_hosted(&self.facts(&cores), &asked, lends).unwrap().takes
+        };
+        decide(&facts, asked)
     }
 
     fn within(&self, gib: f64) -> Result<Decision, DecideError> {
@@ -106,22 +96,6 @@ fn what_fits_is_mapped_and_decodes_at_the_bandwidth() {
     assert_eq!(seconds(decode, Work::DiskWait), 0.0);
     assert_eq!(found.prefill.bound_by, Resource::Arithmetic);
     assert_eq!(found.session.chunk_tokens, 512);
-}
-
-#[test]
-fn a_host_keeps_what_fits_unless_somebody_wants_otherwise() {
-    let mut world = World::new(CPU_ONLY, QWEN3);
-    assert!(!world.taken(None, None, false));
-    assert!(!world.taken(Some(20), None, false));
-    assert!(world.taken(Some(8), None, false));
-    assert!(world.taken(None, Some(Loading::OnDemand), false));
-    assert!(world.taken(None, None, true));
-    assert!(!world.taken(None, Some(Loading::Mapped), true));
-    // Another model of the process has most of the memory.
-    world.memory.as_mut().unwrap().others_bytes = 12 * GIB;
-    assert!(world.taken(Some(20), None, false));
-    world.model.experts = 0;
-    assert!(!world.taken(None, Some(Loading::OnDemand), false));
 }
 
 #[test]
