@@ -30,7 +30,7 @@ mod tests {
         assert!(page("motley.1").unwrap().contains("motley\\-run(1)"));
         assert!(page("motley-run.1").unwrap().contains("GGUF file"));
         assert!(page("motley-trace-record.1").is_ok());
-        assert!(page("motley-worker.1").is_err());
+        assert!(page("motley-measure-job.1").is_err());
         assert!(!page("motley.1").unwrap().contains("measure-job"));
     }
 }
