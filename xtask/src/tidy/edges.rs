@@ -62,6 +62,8 @@ const HOUSE: &[Room] = &[
     room("calibrate", NOUNS_JUDGEMENT_AND_HANDS),
     // doors: drivers, and the nouns they speak of
     room("server", &["model", "machine", "trace", "profile", "engine", "calibrate"]),
+    // The door that other machines of ours come through.
+    room("worker", &["model", "engine", "wire"]),
     room(
         "cli",
         &[
@@ -84,8 +86,6 @@ const HOUSE: &[Room] = &[
             "worker",
         ],
     ),
-    // The door that other machines of ours come through.
-    room("worker", &["model", "engine", "wire"]),
     // The one door that speaks to ggml itself: it comes in through it.
     room("dropin", &["model", "trace", "plan", "ggml", "engine", "calibrate"]),
     // outside the floors: what tests share, and automation
