@@ -8,6 +8,7 @@
 //! - [`hostile`]: hostile requests against our server, beside an honest client.
 //! - [`capped`]: ways of running a model compared under memory limits.
 //! - `chaos`: a server while its disk, its memory and its clients fail.
+//! - [`hosts`]: a head and its workers in network namespaces.
 //! - [`mutate`]: headers changed at random, and what the program makes of them.
 //! - [`fuzz`]: the fuzz targets, each for a while.
 //! - [`docs`]: the book, its pages that are made, and the checks of all pages.
@@ -26,6 +27,7 @@ pub mod docs;
 pub mod dropin;
 pub mod fuzz;
 pub mod hostile;
+pub mod hosts;
 pub mod load;
 pub mod mutate;
 pub mod servers;

@@ -19,7 +19,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
-use xtask::{capped, check, dist, docs, dropin, fuzz, hostile, load, mutate, tidy, workspace_root};
+use xtask::{
+    capped, check, dist, docs, dropin, fuzz, hostile, hosts, load, mutate, tidy, workspace_root,
+};
 
 fn main() -> Result<ExitCode> {
     match Arguments::parse().command {
@@ -35,6 +37,7 @@ fn main() -> Result<ExitCode> {
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
         Command::SoakServe(arguments) => soak_serve(&arguments)?,
         Command::Chaos(arguments) => run_chaos(&arguments)?,
+        Command::Hosts(asked) => hosts::run(&asked, &mut |line| println!("{line}"))?,
         Command::Mutate(arguments) => return run_mutate(&arguments),
         Command::Fuzz(arguments) => return run_fuzz(&arguments),
         Command::TakeMemory { bytes, file } => capped::take_memory(bytes, &file)?,

@@ -1,19 +1,19 @@
 //! Workers of a head: met once by a code, reached before files are given up, given to the engine.
 
 use crate::args::WorkersArgs;
-use crate::known::Known;
 use crate::state;
 use crate::terminal::note;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use motley_engine::blocks::remote::{
-    Deadlines, RemoteFigures, RemoteUnit, RemoteWorker, SharedRemoteFigures, WorkerAddress,
-};
-use motley_engine::{Engine, identity};
+use motley_engine::blocks::remote::{Deadlines, RemoteUnit, RemoteWorker, WorkerAddress};
+use motley_engine::worker::{ExpertWorker, WorkerOptions};
+use motley_engine::{Engine, EngineOptions, Runtime, identity};
+use motley_model::ModelSpec;
+use motley_plan::budget::MIN_SLOTS;
 use motley_wire::{Fingerprint, Identity, Peers, pair_with};
 use std::io::{BufRead, IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Time for a worker to answer while it is met.
@@ -23,19 +23,27 @@ const PAIR_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct Workers {
     reached: Vec<RemoteWorker>,
     ports: Vec<u16>,
-    figures: SharedRemoteFigures,
 }
 
 impl Workers {
-    /// Reaches those that were named, if any; asks for the code of one not met before.
-    pub(crate) fn reach(asked: &WorkersArgs, known: &Known, exact: bool) -> Result<Option<Self>> {
+    /// Reaches those that were named, if any, for the model at `path`; asks for the code of one not
+    /// met before. With `exact`, they must compute as this machine does.
+    pub(crate) fn reach(
+        asked: &WorkersArgs,
+        runtime: Runtime,
+        path: &Path,
+        exact: bool,
+    ) -> Result<Option<Self>> {
         if asked.workers.is_empty() {
             return Ok(None);
         }
-        ensure!(known.spec.is_moe(), "--workers: this model has no experts to send away");
+        let (spec, files) = ModelSpec::open(path)?;
+        ensure!(spec.is_moe(), "--workers: this model has no experts to send away");
+        let model = identity::identity(&spec, &files).context("the model's files")?;
+        let options = WorkerOptions::new(MIN_SLOTS, EngineOptions::default().threads);
+        let mut home = ExpertWorker::load(runtime, (spec, files), &options)?;
         let folder = folder()?;
         let identity = Arc::new(Identity::load_or_make(&folder)?);
-        let model = identity::identity(&known.spec, &known.files).context("the model's files")?;
         let mut peers = Peers::load(&folder)?;
         let (mut reached, mut ports) = (Vec::new(), Vec::new());
         for name in &asked.workers {
@@ -44,14 +52,14 @@ impl Workers {
                 Some(peer) => peer,
                 None => meet(name, address, &identity, asked, &mut peers)?,
             };
-            let address = WorkerAddress { name: address.to_string(), peer };
-            let worker = RemoteUnit::reach(&address, &identity, model)
+            let at = WorkerAddress { name: address.to_string(), peer };
+            let worker = RemoteUnit::reach(&at, &identity, model, &mut home)
                 .map_err(|reason| anyhow!("worker {name}: {reason}"))?;
-            check_build(name, &worker.welcomed.build, exact)?;
-            ports.push(port_of(&address.name));
+            check_rows(name, &worker, exact)?;
+            ports.push(address.port());
             reached.push(RemoteWorker { name: name.clone(), ..worker });
         }
-        Ok(Some(Self { reached, ports, figures: SharedRemoteFigures::default() }))
+        Ok(Some(Self { reached, ports }))
     }
 
     /// Ports that connections are made to.
@@ -61,12 +69,7 @@ impl Workers {
 
     /// Every session of `engine` sends rows to them.
     pub(crate) fn attach(&self, engine: &mut Engine) {
-        let (workers, figures) = (self.reached.clone(), Arc::clone(&self.figures));
-        let layers = engine.spec().layers.len();
-        engine.set_first_unit(Arc::new(move |_| {
-            let figures = Arc::clone(&figures);
-            Box::new(RemoteUnit::new(layers, &workers, Deadlines::default(), figures))
-        }));
+        engine.use_workers(self.reached.clone(), Deadlines::default());
     }
 
     /// One line: who computes what.
@@ -79,11 +82,6 @@ impl Workers {
         let all: Vec<String> = self.reached.iter().map(one).collect();
         format!("workers: {}", all.join(", "))
     }
-
-    /// What they did so far.
-    pub(crate) fn figures(&self) -> Vec<RemoteFigures> {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 /// Where keys and known peers are kept.
@@ -91,27 +89,34 @@ pub(crate) fn folder() -> Result<PathBuf> {
     Ok(state::folder()?.join("workers"))
 }
 
-/// This build's kernels, in words: heads that want exactness compare them.
+/// This build's kernels, in words.
 pub(crate) fn build() -> String {
     let features = motley_engine::cpu_features().join(" ");
     format!("motley {} {features}", env!("CARGO_PKG_VERSION"))
 }
 
-fn check_build(name: &str, build: &str, exact: bool) -> Result<()> {
-    let own = self::build();
-    if exact && build != own {
-        bail!("worker {name} computes with other kernels, which --exact rules out: {build}; {own}");
+/// A worker whose rows differ computes with other kernels, or reads another file.
+fn check_rows(name: &str, worker: &RemoteWorker, exact: bool) -> Result<()> {
+    if worker.computes_alike {
+        return Ok(());
     }
+    let (its, own) = (&worker.welcomed.build, build());
+    if exact {
+        bail!(
+            "worker {name} computes other rows, which --exact rules out; it is {its}, this {own}"
+        );
+    }
+    note(&format!(
+        "worker {name} computes rows that differ in their last bits: answers may differ from this \
+         machine's alone; it is {its}"
+    ));
     Ok(())
 }
 
 fn resolve(name: &str) -> Result<SocketAddr> {
-    let mut found = name.to_socket_addrs().with_context(|| format!("--workers {name}"))?;
+    let wrong = || format!("--workers {name}: write host:port");
+    let mut found = name.to_socket_addrs().with_context(wrong)?;
     found.next().with_context(|| format!("--workers {name}: no such host"))
-}
-
-fn port_of(address: &str) -> u16 {
-    address.parse::<SocketAddr>().map_or(0, |address| address.port())
 }
 
 /// By its code, once.

@@ -7,6 +7,7 @@ use crate::blocks::first_unit::FirstUnitMaker;
 use crate::blocks::machine::session::{MachineBlocks, MachineSource};
 use crate::blocks::machine::{DeviceOptions, MachineHandle};
 use crate::blocks::options::StreamingOptions;
+use crate::blocks::remote::{self, Deadlines, RemoteUnit, RemoteWorker, SharedWorkers};
 use crate::blocks::routing::RoutingWatcher;
 use crate::blocks::step::CurrentStep;
 use crate::record::{shared_record, streaming_record};
@@ -30,8 +31,8 @@ use motley_plan::cores::{NodeShare, ThreadSets};
 use motley_plan::{ExpertKernels, Loading};
 use motley_sched::spans::Spans;
 use motley_store::MappedFiles;
-use motley_trace::RunRecord;
 use motley_trace::run::RUN_VERSION;
+use motley_trace::{RunRecord, WorkerRecord};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,6 +125,8 @@ pub struct Engine {
     options: EngineOptions,
     dense_reads: Option<Arc<ReadCounts>>,
     first_unit: Option<FirstUnitMaker>,
+    /// What other machines did, where some compute experts.
+    workers: Option<SharedWorkers>,
     machine: MachineHandle,
     vocabulary: LazyVocabulary,
 }
@@ -195,6 +198,7 @@ impl Engine {
             options: options.clone(),
             dense_reads,
             first_unit: None,
+            workers: None,
             machine: MachineHandle::default(),
             vocabulary: LazyVocabulary::default(),
         })
@@ -214,6 +218,21 @@ impl Engine {
     /// Gives every session started from now on a unit that takes rows before the others.
     pub fn set_first_unit(&mut self, maker: FirstUnitMaker) {
         self.first_unit = Some(maker);
+    }
+
+    /// Has sessions started from now on send rows to `workers`.
+    pub fn use_workers(&mut self, workers: Vec<RemoteWorker>, deadlines: Deadlines) {
+        let figures = remote::figures(&workers);
+        self.workers = Some(Arc::clone(&figures));
+        let layers = self.spec.layers.len();
+        self.set_first_unit(Arc::new(move |_| {
+            Box::new(RemoteUnit::new(layers, &workers, deadlines, Arc::clone(&figures)))
+        }));
+    }
+
+    /// What other machines did so far, for all sessions; none where none compute experts.
+    pub fn workers(&self) -> Vec<WorkerRecord> {
+        self.workers.as_ref().map_or_else(Vec::new, |figures| remote::lock(figures).clone())
     }
 
     /// Starts a timeline.
@@ -393,6 +412,7 @@ impl Engine {
             layouts: self.layouts(),
             streaming,
             shared: self.devices().map(shared_record),
+            workers: self.workers(),
             prefill: stats.prefill,
             decode: stats.decode,
             sampling_s: stats.sampling_time.as_secs_f64(),

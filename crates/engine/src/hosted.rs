@@ -117,6 +117,7 @@ impl HostedModel {
             layouts: Vec::new(),
             streaming: streaming.map(|(stream, setup)| streaming_record(setup, &stream)),
             shared: self.shares.then(|| shared_record(&self.handle)),
+            workers: Vec::new(),
             prefill: phase(sums.prefill, self.counted[0]),
             decode: phase(sums.decode, self.counted[1]),
             sampling_s: 0.0,

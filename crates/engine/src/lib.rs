@@ -88,6 +88,7 @@ pub use motley_sched::cache::PolicyChoice;
 pub use motley_sched::prefetch::PrefetchChoice;
 pub use motley_sched::{Phase, admission, models};
 pub use motley_store::FaultPlan;
+pub use motley_trace::WorkerRecord;
 #[cfg(feature = "llama")]
 pub use rehearsal::{RehearsalError, rehearse};
 #[cfg(feature = "llama")]

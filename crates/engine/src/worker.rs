@@ -33,6 +33,14 @@ pub struct WorkerOptions {
     pub threads: ThreadSets,
 }
 
+impl WorkerOptions {
+    /// Computes as the bare engine does: heads add its rows to their own.
+    pub fn new(slots: u32, threads: ThreadSets) -> Self {
+        let (streaming, kernels) = (StreamingOptions::default(), ExpertKernels::exact());
+        Self { slots, streaming, kernels, threads }
+    }
+}
+
 /// Why a worker cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {

@@ -2,13 +2,10 @@
 //! layers on each, with experts divided or had by several, and when workers fail on the way. Workers
 //! are the real ones, asked without a network.
 
-use motley_engine::blocks::remote::{
-    Connect, Deadlines, Exchange, RemoteUnit, RemoteWorker, SharedRemoteFigures, Welcomed,
-};
+use motley_engine::blocks::remote::{Answer, Connect, Deadlines, Exchange, RemoteWorker, Welcomed};
 use motley_engine::worker::{ExpertWorker, RowsIn, WorkerOptions};
 use motley_engine::{
-    Engine, EngineOptions, Phase, Runtime, Seam, SessionOptions, StreamingOptions, ThreadSet,
-    ThreadSets,
+    Engine, EngineOptions, Phase, Runtime, Seam, SessionOptions, ThreadSet, ThreadSets,
 };
 use motley_model::ModelSpec;
 use motley_plan::ExpertKernels;
@@ -30,7 +27,7 @@ struct Near {
 }
 
 impl Exchange for Near {
-    fn exchange(&mut self, _: u64, rows: Rows, _: Duration) -> Result<Vec<f32>, String> {
+    fn exchange(&mut self, _: u64, rows: Rows, _: Duration) -> Result<Answer, String> {
         if self.answers_left.fetch_sub(1, Relaxed) <= 0 {
             return Err("it fell asleep".into());
         }
@@ -40,7 +37,7 @@ impl Exchange for Near {
         let mut out = Vec::new();
         let mut worker = self.worker.lock().unwrap();
         worker.compute(phase, layer.into(), rows, &mut out).map_err(|error| error.to_string())?;
-        Ok(out)
+        Ok(Answer { rows: out, compute_us: 1 })
     }
 
     fn counts(&self) -> (u64, u64) {
@@ -61,12 +58,7 @@ fn threads() -> ThreadSets {
 }
 
 fn worker(runtime: Runtime, model: &Path) -> Arc<Mutex<ExpertWorker>> {
-    let options = WorkerOptions {
-        slots: SLOTS,
-        streaming: StreamingOptions::default(),
-        kernels: ExpertKernels::exact(),
-        threads: threads(),
-    };
+    let options = WorkerOptions::new(SLOTS, threads());
     let opened = ModelSpec::open(model).expect("a model");
     Arc::new(Mutex::new(ExpertWorker::load(runtime, opened, &options).expect("a worker")))
 }
@@ -94,13 +86,8 @@ fn logits(engine: &Engine) -> Vec<Vec<f32>> {
     all
 }
 
-/// Gives the head these workers; their figures.
-fn with_workers(
-    engine: &mut Engine,
-    (runtime, model): (Runtime, &Path),
-    parts: &[Part],
-) -> SharedRemoteFigures {
-    let figures = SharedRemoteFigures::default();
+/// Gives the head these workers.
+fn with_workers(engine: &mut Engine, (runtime, model): (Runtime, &Path), parts: &[Part]) {
     let workers: Vec<RemoteWorker> = parts
         .iter()
         .enumerate()
@@ -116,16 +103,11 @@ fn with_workers(
             });
             let (layers, experts) = (part.layers.clone(), part.experts);
             let welcomed = Welcomed { build: String::new(), layers, experts };
-            RemoteWorker { name: format!("worker {number}"), welcomed, connect }
+            let name = format!("worker {number}");
+            RemoteWorker { name, welcomed, computes_alike: true, connect }
         })
         .collect();
-    let layers = engine.spec().layers.len();
-    let shown = Arc::clone(&figures);
-    engine.set_first_unit(Arc::new(move |_| {
-        let deadlines = Deadlines::default();
-        Box::new(RemoteUnit::new(layers, &workers, deadlines, Arc::clone(&shown)))
-    }));
-    figures
+    engine.use_workers(workers, Deadlines::default());
 }
 
 #[test]
@@ -157,9 +139,9 @@ fn heads_say_the_same_whatever_workers_compute() {
             ("some have all, some half", vec![part(&layers, all), part(&layers, (0, half))]),
         ];
         for (name, parts) in ways {
-            let figures = with_workers(&mut head, (runtime, &model), &parts);
+            with_workers(&mut head, (runtime, &model), &parts);
             assert!(logits(&head) == expected, "{arch:?}, {name}");
-            let figures = figures.lock().unwrap();
+            let figures = head.workers();
             assert!(figures.iter().all(|one| one.rows > 0 && one.recomputed == 0), "{figures:?}");
         }
     }
@@ -173,16 +155,23 @@ fn what_does_not_come_back_is_computed_at_home() {
     let expected = logits(&head);
     let layers: Vec<u16> = head.spec().expert_layers().map(|layer| layer.layer as u16).collect();
     let experts = (0, head.spec().experts as u16);
+    let one = Part { layers: layers.clone(), experts, answers: 9999 };
+    with_workers(&mut head, (runtime, &model), &[one]);
+    logits(&head);
+    let head_rows = head.workers()[0].rows;
     for answers in [0, 1, 2, 5, 8] {
         let fails = Part { layers: layers.clone(), experts, answers };
         let stays = Part { answers: 9999, ..fails.clone() };
-        let figures = with_workers(&mut head, (runtime, &model), std::slice::from_ref(&fails));
+        with_workers(&mut head, (runtime, &model), std::slice::from_ref(&fails));
         assert!(logits(&head) == expected, "alone, {answers} answers");
-        let lost = figures.lock().unwrap()[0].clone();
+        let lost = head.workers()[0].clone();
         assert!(!lost.answers && lost.lost.is_some(), "{lost:?}");
         assert_eq!(lost.recomputed > 0, answers > 0, "{lost:?}");
-        let figures = with_workers(&mut head, (runtime, &model), &[fails, stays]);
+        with_workers(&mut head, (runtime, &model), &[fails, stays]);
         assert!(logits(&head) == expected, "beside another, {answers} answers");
-        assert!(figures.lock().unwrap()[1].answers);
+        // The other has it all, and nothing is left for the head.
+        let record = head.workers();
+        let rows: u64 = record.iter().map(|worker| worker.rows).sum();
+        assert!(record[1].answers && rows == head_rows, "{record:?}");
     }
 }

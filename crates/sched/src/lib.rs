@@ -23,6 +23,7 @@
 //! - [`mod@overlap`]: how much of it ran side by side.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`graphs`]: H1 for a device whose graphs are compiled ahead.
+//! - [`remote`]: W9 and W10, which machine computes the rows of each expert.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
 //! - [`admission`]: which requests may be read and prepared, before they are in a batch.

@@ -18,8 +18,8 @@
 //! * `response`: from the engine's events to responses and streams; `kept`: responses that others
 //!   may continue.
 //! * `trial`: a body taken as far as the engine's door, and no further; for fuzzers only.
-//! * `metrics`, `scrape`, `vllm_names`: Prometheus; `expert_counts`: which experts were chosen; `page`: the page at `/`;
-//!   `clock`: the time of day.
+//! * `metrics`, `scrape`, `vllm_names`: Prometheus; `workers`: other machines' figures;
+//!   `expert_counts`: which experts were chosen; `page`: the page at `/`; `clock`: the time of day.
 //! * [`telemetry`]: traces of requests, with feature `otel`.
 
 #![forbid(unsafe_code)]
@@ -59,6 +59,7 @@ pub mod telemetry;
 pub mod trial;
 mod vllm_names;
 pub mod wire;
+mod workers;
 
 pub use api::openapi::openapi_json;
 pub use keys::{ApiKey, KeyTerms};

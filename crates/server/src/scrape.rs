@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::models::Models;
 use crate::vllm_names;
+use crate::workers;
 use motley_engine::batching::Health;
 use motley_engine::blocks::resident::ExpertPlaces;
 use motley_engine::{BatchFigures, Joules};
@@ -54,6 +55,7 @@ impl Collector for AtScrape {
             let of_type = value.metric_type();
             value.encode(encoder.encode_descriptor(name, help, None, of_type)?)?;
         }
+        workers::encode(&mut encoder, &apps)?;
         match self.models.metrics.energy.joules(&|phase| self.models.busy_in(phase)) {
             Some(joules) => energy(&mut encoder, joules),
             None => Ok(()),

@@ -45,6 +45,7 @@ pub(crate) fn record() -> RunRecord {
         threads: 2,
         memory_bytes: Some(40_000_000),
         shared: None,
+        workers: Vec::new(),
         layouts: Vec::new(),
         streaming: Some(StreamingRecord {
             policy: "lru".into(),

@@ -210,6 +210,7 @@ mod tests {
             threads: 2,
             memory_bytes: None,
             shared: None,
+            workers: Vec::new(),
             layouts: Vec::new(),
             streaming: Some(StreamingRecord {
                 policy: "lru".into(),

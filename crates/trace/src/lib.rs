@@ -12,6 +12,7 @@
 //! - [`memory`]: a whole trace in memory, for offline work.
 //! - `prediction`: how well a layer predicts the next.
 //! - [`run`]: what one run did, in figures.
+//! - `worker`: what another machine did for it.
 //! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod record;
 pub mod run;
 pub mod summary;
 pub mod whole_file;
+mod worker;
 pub mod write;
 
 pub use key::{ExpertGrid, ExpertKey};
@@ -34,4 +36,5 @@ pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
 pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
 pub use summary::{Summary, SummaryBuilder};
+pub use worker::WorkerRecord;
 pub use write::TraceWriter;

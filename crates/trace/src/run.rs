@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
+use crate::worker::WorkerRecord;
+
 /// Version of the format.
 pub const RUN_VERSION: u32 = 1;
 /// Largest file that is read: a record is a page of text.
@@ -34,6 +36,9 @@ pub struct RunRecord {
     /// What devices computed of the experts; `None` when none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedRecord>,
+    /// Other machines that computed experts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerRecord>,
     pub prefill: PhaseRecord,
     pub decode: PhaseRecord,
     /// Choosing tokens, in neither phase's time.
@@ -150,6 +155,9 @@ pub struct PhaseRecord {
     pub compute_s: f64,
     /// Of the blocks' time: waiting for the disk with nothing to compute.
     pub stall_s: f64,
+    /// Of the blocks' time: rows of other machines or static graphs begun and waited for.
+    #[serde(default)]
+    pub first_unit_s: f64,
     /// Experts computed, each once per block.
     pub experts: u64,
     /// Tokens through them.
@@ -188,7 +196,7 @@ impl PhaseRecord {
 
     /// Time inside the blocks in which neither was computed nor waited.
     pub fn overhead_s(&self) -> f64 {
-        (self.blocks_s - self.compute_s - self.stall_s).max(0.0)
+        (self.blocks_s - self.compute_s - self.stall_s - self.first_unit_s).max(0.0)
     }
 
     /// Share of routed experts that were resident, guesses included.
@@ -215,6 +223,7 @@ impl PhaseRecord {
             blocks_s: self.blocks_s + other.blocks_s,
             compute_s: self.compute_s + other.compute_s,
             stall_s: self.stall_s + other.stall_s,
+            first_unit_s: self.first_unit_s + other.first_unit_s,
             experts: self.experts + other.experts,
             expert_tokens: self.expert_tokens + other.expert_tokens,
             hits: self.hits + other.hits,
@@ -231,7 +240,7 @@ impl PhaseRecord {
 
     fn is_possible(&self) -> bool {
         let times = [self.time_s, self.blocks_s, self.compute_s, self.stall_s, self.disk_busy_s];
-        let parts = [self.kernels_s, self.moving_s, self.waiting_s];
+        let parts = [self.kernels_s, self.moving_s, self.waiting_s, self.first_unit_s];
         times.iter().chain(&parts).all(|time| time.is_finite() && *time >= 0.0)
     }
 }
@@ -324,6 +333,7 @@ mod tests {
             threads: 2,
             memory_bytes: None,
             shared: None,
+            workers: Vec::new(),
             layouts: vec![("amx".into(), 3)],
             streaming: None,
             prefill: PhaseRecord::default(),

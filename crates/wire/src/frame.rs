@@ -90,6 +90,8 @@ pub struct Rows {
 pub struct Computed {
     /// Floats of a row.
     pub width: u32,
+    /// Time the worker took for them, in microseconds.
+    pub compute_us: u32,
     /// (pairs, width)
     pub rows: Vec<f32>,
 }
@@ -218,7 +220,7 @@ pub fn rows_bytes(pairs: usize, hidden_rows: usize, width: usize) -> usize {
 /// Bytes of a whole [`Frame::Computed`], header included.
 pub fn computed_bytes(pairs: usize, width: usize) -> usize {
     let rows = pairs.saturating_mul(width).saturating_mul(size_of::<f32>());
-    (HEADER_BYTES + 8).saturating_add(rows)
+    (HEADER_BYTES + 12).saturating_add(rows)
 }
 
 /// Why bytes are no frame, or a frame cannot become bytes.

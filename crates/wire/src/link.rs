@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn memory_follows_the_bytes_that_came() {
         let (mut link, mut peer) = link();
-        let rows = Frame::Computed(crate::Computed { width: 1, rows: vec![0.0] });
+        let rows = Frame::Computed(crate::Computed { width: 1, compute_us: 0, rows: vec![0.0] });
         let mut bytes = Vec::new();
         rows.encode(0, &mut bytes).unwrap();
         bytes[8..12].copy_from_slice(&(crate::MAX_PAYLOAD_BYTES as u32).to_le_bytes());
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_frame_against_a_limit_is_not_begun() {
         let (mut link, _peer) = link();
-        let none = Frame::Computed(crate::Computed { width: 0, rows: Vec::new() });
+        let none = Frame::Computed(crate::Computed { width: 0, compute_us: 0, rows: Vec::new() });
         assert!(matches!(link.send(1, &none), Err(LaneError::Frame(_))));
         assert_eq!(link.counts(), (0, 0));
         assert_eq!(link.send(1, &Frame::Failed(String::new())).unwrap(), HEADER_BYTES);

@@ -5,7 +5,7 @@
 //! Welcome   model 32 · first expert 2 · end 2 · build bytes 2 · layers 2 · build · layers 2 each
 //! Rows      decode 1 · zero 1 · layer 2 · width 4 · pairs 4 · hidden rows 4
 //!           · experts 2 each · places 2 each · hidden 4 each
-//! Computed  width 4 · pairs 4 · rows 4 each
+//! Computed  width 4 · pairs 4 · microseconds 4 · rows 4 each
 //! Failed    text
 //! ```
 
@@ -150,14 +150,15 @@ impl Computed {
     fn write(&self, into: &mut Vec<u8>) {
         into.extend(self.width.to_le_bytes());
         into.extend((self.rows.len() as u32 / self.width).to_le_bytes());
+        into.extend(self.compute_us.to_le_bytes());
         write_floats(&self.rows, into);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
-        let [width, pairs] = [reader.u32()?, reader.u32()?];
+        let [width, pairs, compute_us] = [reader.u32()?, reader.u32()?, reader.u32()?];
         let bytes = computed_bytes(pairs as usize, width as usize);
         reader.expect(bytes.saturating_sub(HEADER_BYTES))?;
-        Ok(Self { width, rows: reader.floats() })
+        Ok(Self { width, compute_us, rows: reader.floats() })
     }
 }
 

@@ -44,7 +44,8 @@ fn rows() -> impl Strategy<Value = Rows> {
 
 fn computed() -> impl Strategy<Value = Computed> {
     (1..20_usize, 1..40_u32).prop_flat_map(|(pairs, width)| {
-        floats(pairs * width as usize).prop_map(move |rows| Computed { width, rows })
+        (floats(pairs * width as usize), any::<u32>())
+            .prop_map(move |(rows, compute_us)| Computed { width, compute_us, rows })
     })
 }
 
@@ -205,7 +206,7 @@ fn rows_against_a_limit_become_no_bytes() {
     }
     let many = Rows { experts: vec![0; MAX_PAIRS + 1], places: vec![0; MAX_PAIRS + 1], ..small() };
     assert!(Frame::Rows(many).encode(0, &mut Vec::new()).is_err());
-    let large = Computed { width: 4096, rows: vec![0.0; 4097 * 4096] };
+    let large = Computed { width: 4096, compute_us: 0, rows: vec![0.0; 4097 * 4096] };
     let error = Frame::Computed(large).encode(0, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, FrameError::Long { kind: Kind::Computed, .. }), "{error}");
 }
@@ -257,7 +258,7 @@ fn texts_are_utf_8_and_short() {
 #[test]
 fn formulas_have_no_end() {
     assert_eq!(rows_bytes(8, 1, 4096), 20 + 16 + 32 + 16_384);
-    assert_eq!(computed_bytes(8, 4096), 20 + 8 + 131_072);
+    assert_eq!(computed_bytes(8, 4096), 20 + 12 + 131_072);
     assert_eq!(rows_bytes(usize::MAX, usize::MAX, usize::MAX), usize::MAX);
     assert_eq!(computed_bytes(usize::MAX, 2), usize::MAX);
 }

@@ -6,6 +6,7 @@
 //! * [`serve`]: one head, from its first word to its last.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "a door: it says how long it took")]
 
 use motley_engine::Phase;
 use motley_engine::worker::{ExpertWorker, RowsIn};
@@ -13,6 +14,7 @@ use motley_wire::frame::{Computed, Frame, MAX_PAYLOAD_BYTES, Rows, Welcome, comp
 use motley_wire::{Connection, LaneError};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// What a worker computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +111,8 @@ fn compute(
     }
     let phase = if rows.decode { Phase::Decode } else { Phase::Prefill };
     let asked = RowsIn { experts: &rows.experts, places: &rows.places, hidden: &rows.hidden };
+    let begun = Instant::now();
     worker.compute(phase, layer, asked, out).map_err(|error| error.to_string())?;
-    Ok(Frame::Computed(Computed { width: output as u32, rows: std::mem::take(out) }))
+    let compute_us = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
+    Ok(Frame::Computed(Computed { width: output as u32, compute_us, rows: std::mem::take(out) }))
 }

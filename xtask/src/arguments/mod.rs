@@ -31,6 +31,7 @@ use xtask::dist::trial::recording::Recording;
 use xtask::docs::Docs;
 use xtask::dropin::pairs::Pairs;
 use xtask::dropin::table::Trial as HostTrial;
+use xtask::hosts::Hosts;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     SoakServe(SoakServeArguments),
     /// Serve a model from a disk that fails, beside a neighbour that takes memory (Linux, FUSE)
     Chaos(ChaosArguments),
+    /// A head and its workers on hosts of their own: namespaces, cables with a rate, memory limits
+    Hosts(Hosts),
     /// Take memory and give it back until killed (used by `soak`)
     #[command(hide = true)]
     TakeMemory {

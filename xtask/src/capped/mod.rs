@@ -18,7 +18,7 @@ mod soak;
 mod sweep;
 mod tally;
 mod way;
-mod worker;
+pub(crate) mod worker;
 
 pub use compare::{Comparison, run};
 pub use serving::{ServeSoak, ServeSoaked, serve_soak};

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// `motley measure-job` with its job; ends when it does.
-pub(super) fn worker(mut command: Command, job: &Value) -> Result<Output> {
+pub(crate) fn worker(mut command: Command, job: &Value) -> Result<Output> {
     let mut child =
         command.arg("measure-job").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("piped")?.write_all(job.to_string().as_bytes())?;

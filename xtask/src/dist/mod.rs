@@ -28,7 +28,7 @@ mod image;
 mod libraries;
 pub mod stage;
 mod sysroot;
-mod tools;
+pub(crate) mod tools;
 pub mod trial;
 pub(crate) mod vulkan;
 mod wheel;

@@ -1,8 +1,9 @@
 //! A stock llama.cpp to try the library with, built from a source package: `llama-server` and
 //! `llama-bench` with backends in libraries of their own, as release builds have them.
 
+use crate::dist::tools::run;
 use crate::dist::vulkan;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use motley_testkit::{cache, venv};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -86,10 +87,4 @@ fn cmake(headers: &Path) -> Command {
     let mut command = Command::new("cmake");
     command.env("CPLUS_INCLUDE_PATH", headers).env("C_INCLUDE_PATH", headers);
     command
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("{command:?}"))?;
-    ensure!(status.success(), "{command:?} failed");
-    Ok(())
 }

@@ -6,6 +6,7 @@ mod host;
 pub mod pairs;
 pub mod table;
 
+use crate::dist::tools::output;
 use crate::workspace_root;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -60,10 +61,4 @@ fn check(library: &Path) -> Result<()> {
         bail!("{shown} offers {}", names.join(", "));
     }
     Ok(())
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("{command:?}"))?;
-    ensure!(output.status.success(), "{command:?} failed");
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -32,6 +32,8 @@ struct Case {
     name: &'static str,
     model: Option<PathBuf>,
     flags: &'static [&'static str],
+    /// Whether it lends a GPU, which must then compute some experts.
+    lends: bool,
     /// For the library alone.
     variables: &'static [(&'static str, &'static str)],
 }
@@ -70,18 +72,21 @@ fn cases() -> Vec<Case> {
             name: "SmolLM2, 8 experts",
             model: fixtures::upcycled(8, 2),
             flags: &["--device", "none"],
+            lends: false,
             variables: streams,
         },
         Case {
             name: "trained model",
             model: trained(),
             flags: &["--device", "none"],
+            lends: false,
             variables: &[("MOTLEY_LOADING", "on-demand"), ("MOTLEY_DEVICES", "cpu")],
         },
         Case {
             name: "trained model, dense weights on Vulkan, experts shared with it",
             model: trained(),
             flags: on_gpu,
+            lends: true,
             variables: lent,
         },
     ]
@@ -114,13 +119,11 @@ pub fn run(asked: &Trial, library: &Path, on_line: &mut dyn FnMut(&str)) -> Resu
 fn row(case: &Case, stock: Turn, ours: Turn) -> Row {
     let shared = &ours.stats["shared"];
     let pairs = ["routed_pairs", "device_pairs"].map(|name| shared[name].as_u64().unwrap_or(0));
-    let lends =
-        case.variables.iter().any(|(name, value)| (*name, *value) == ("MOTLEY_DEVICES", "vulkan0"));
     let streams = ours.stats["streaming"].is_object();
     Row {
         case: case.name,
         equal: stock.text == ours.text && !stock.text.is_empty(),
-        experts_ours: streams && (!lends || pairs[1] > 0),
+        experts_ours: streams && (!case.lends || pairs[1] > 0),
         pairs,
         stock,
         ours,

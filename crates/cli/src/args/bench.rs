@@ -1,6 +1,7 @@
 //! What `motley bench` takes.
 
 use super::wishes::LoadArgs;
+use super::worker::WorkersArgs;
 use crate::npu::PairsArgs;
 use clap::Args;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub(crate) struct Bench {
     pub(crate) neighbours: Option<u32>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) workers: WorkersArgs,
     #[command(flatten)]
     pub(crate) device: PairsArgs,
 }

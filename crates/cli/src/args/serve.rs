@@ -2,6 +2,7 @@
 
 use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
+use super::worker::WorkersArgs;
 use crate::npu::NpuArgs;
 use crate::otlp::OtlpArgs;
 use clap::Args;
@@ -72,6 +73,8 @@ pub(crate) struct Serve {
     pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) workers: WorkersArgs,
     #[command(flatten)]
     pub(crate) npu: NpuArgs,
 }

@@ -1,6 +1,8 @@
 //! `motley worker`, and flags of those who use workers: what they take.
 
 use super::wishes::TrustArgs;
+use crate::npu::NpuArgs;
+use anyhow::{Result, ensure};
 use clap::Args;
 use motley_plan::decide::parse::parse_size;
 use std::net::SocketAddr;
@@ -49,8 +51,19 @@ pub(crate) struct WorkersArgs {
     pub(crate) pair_code: Option<String>,
 }
 
+impl WorkersArgs {
+    /// Refuses the static graphs beside them: both take rows before the others.
+    pub(crate) fn check_beside(&self, npu: &NpuArgs) -> Result<()> {
+        ensure!(
+            self.workers.is_empty() || !npu.is_used(),
+            "--workers and --npu both take rows before the others; use one of them"
+        );
+        Ok(())
+    }
+}
+
 /// `3-7` or `3`: numbers from the first to the last.
-fn parse_range(text: &str) -> Result<Range<u32>, String> {
+fn parse_range(text: &str) -> std::result::Result<Range<u32>, String> {
     let number = |part: &str| {
         let wrong = |_| format!("`{part}` is no number; write 0-11, or 5 for one");
         part.trim().parse::<u32>().map_err(wrong)
@@ -60,7 +73,7 @@ fn parse_range(text: &str) -> Result<Range<u32>, String> {
         None => (number(text)?, number(text)?),
     };
     if last < first || last == u32::MAX {
-        return Err(format!("`{text}` has no numbers in it; write 0-11"));
+        return Err(format!("`{text}` ends before it begins; write 0-11"));
     }
     Ok(first..last + 1)
 }

@@ -13,13 +13,14 @@ use crate::npu;
 use crate::page::progress_target;
 use crate::terminal::{print_json, print_page};
 use crate::ways::ways;
+use crate::workers::Workers;
 use anyhow::{Context, Result, ensure};
 use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_cost::statistics::quartiles;
 use motley_engine::{Runtime, Seam, load};
 use motley_plan::{Decision, Outputs};
-use motley_trace::{EnergySource, RunRecord};
+use motley_trace::{EnergySource, RunRecord, WorkerRecord};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -76,7 +77,7 @@ struct Pair {
 }
 
 fn pair(job: &Job, motley_first: bool) -> Result<(Pair, Option<RunRecord>)> {
-    let bare = Job { bare: true, ..job.clone() };
+    let bare = Job { bare: true, workers: Vec::new(), ..job.clone() };
     let (bare, motley) = if motley_first {
         let motley = child(job)?;
         (child(&bare)?, motley)
@@ -125,10 +126,13 @@ fn job(global: &Global, bench: &Bench) -> Result<Job> {
     let runtime = Runtime::start(Seam::Registered)?;
     let known = Known::to_run(&runtime, global, &bench.model, load.trust)?;
     let decision = decision(&known, &load, Outputs::One)?;
+    // Those not met before are met now: runs cannot ask.
+    Workers::reach(&bench.workers, runtime, &known.files.paths[0], decision.exact)?;
     let fits = decision.session.context_tokens;
     ensure!(context <= fits, "the plan has a context of {fits}; these runs need {context}");
     Ok(Job {
-        model: bench.model.clone(),
+        model: known.files.paths[0].clone(),
+        workers: bench.workers.workers.clone(),
         context: fits,
         kv: decision.session.kv,
         chunk: decision.session.chunk_tokens,
@@ -209,6 +213,8 @@ struct BenchReport {
     /// How the CPU computed the experts of each phase, in words.
     experts: Vec<String>,
     phases: Vec<Phase>,
+    /// What other machines computed, in the last run.
+    workers: Vec<WorkerRecord>,
     /// Where `energy` was read.
     meter: Option<String>,
     /// Joules of a decoded token; `None` where no meter tells them.
@@ -248,6 +254,7 @@ impl BenchReport {
             repack: job.decision.as_ref().is_some_and(|decision| !decision.exact),
             experts: last.as_ref().map_or_else(Vec::new, ways),
             phases,
+            workers: last.as_ref().map_or_else(Vec::new, |record| record.workers.clone()),
             meter: last.and_then(meter_of),
             energy: metered.then(|| Phase::new("energy", bench.decode, &pairs, joules)),
             same_tokens: pairs.iter().all(|pair| pair.same_tokens),
@@ -278,10 +285,11 @@ fn render(report: &BenchReport) -> String {
     }
     let load = |value: Option<f64>| value.map_or("unknown".into(), |load| format!("{load:.2}"));
     format!(
-        "{}: {}\n{table}\n{}\n{}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
+        "{}: {}\n{table}\n{}\n{}{}\n{} pairs, medians; same tokens: {}; delegated splits: {}; load {} before, {} after\n",
         report.model,
         report.loading,
         report.experts.join("; "),
+        report.workers.iter().map(|worker| format!("{worker}\n")).collect::<String>(),
         energy(report),
         report.pairs.len(),
         if report.same_tokens { "yes" } else { "no" },

@@ -15,7 +15,7 @@ use motley_model::format_bytes;
 use motley_sim::explain::picture::Picture;
 use motley_sim::explain::{Answer, Change, PhaseParts, Scaling, TimePart, WhatIf, what_if};
 use motley_sim::rerun::{check_pair, trace_tokens};
-use motley_trace::{RunRecord, Trace};
+use motley_trace::{RunRecord, Trace, WorkerRecord};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -87,6 +87,10 @@ impl Source {
                 percent(share)
             );
             return Ok((None, Some(why)));
+        }
+        if !record.workers.is_empty() {
+            let why = "other machines computed experts: only cores can be asked about";
+            return Ok((None, Some(why.into())));
         }
         if record.streaming.is_none() {
             let why = "every expert was in memory: only the number of cores can be asked about";
@@ -220,6 +224,8 @@ impl Explained {
             let read = format!("experts read at {rate:.1} GB/s{reach} on {threads} threads");
             facts.push(("Memory", read));
         }
+        let workers = self.record.workers.iter().map(|worker| ("Worker", times_of(worker)));
+        facts.extend(workers);
         if let Some(energy) = &self.record.energy {
             facts.push(("Energy", energy.to_string()));
             let predicted = energy.predicted_joules_per_token;
@@ -286,6 +292,24 @@ impl Explained {
         }
         .to_svg()
     }
+}
+
+/// Where the time of a worker's requests went.
+fn times_of(worker: &WorkerRecord) -> String {
+    let each = |us: u64| us as f64 / 1e3 / worker.requests.max(1) as f64;
+    let lost = match worker.recomputed {
+        0 => String::new(),
+        rows => format!("; {rows} rows computed elsewhere"),
+    };
+    format!(
+        "{}: {} requests, each {:.2} ms computing, {:.2} ms on the wire; the head waited {:.2} ms of \
+         it{lost}",
+        printable(&worker.name),
+        worker.requests,
+        each(worker.compute_us),
+        each(worker.wire_us()),
+        each(worker.wait_us)
+    )
 }
 
 fn share(part: f64, whole: f64) -> f64 {

@@ -2,7 +2,9 @@
 //! job on stdin, answering with JSON on stdout. `bench` runs the bare engine and
 //! Motley this way, and the exactness tests compare their logits.
 
+use crate::args::WorkersArgs;
 use crate::terminal::print_json;
+use crate::workers::Workers;
 use anyhow::{Context, Result, ensure};
 use motley_engine::process_memory::{self, ProcessMemory};
 use motley_engine::streams::{StreamsShape, decode_streams, likeliest, made_up};
@@ -87,6 +89,9 @@ pub(crate) struct Job {
     /// one, as little-endian f32; of the last repetition.
     #[serde(default)]
     pub(crate) logits: Option<PathBuf>,
+    /// Other machines that compute experts, met before; not for the bare engine.
+    #[serde(default)]
+    pub(crate) workers: Vec<String>,
     /// Report the experts of every token and layer of the first repetition's prompt.
     #[serde(default)]
     pub(crate) routing: bool,
@@ -142,7 +147,12 @@ fn work(job: &Job) -> Result<Outcome> {
     let seam = if job.bare { Seam::Absent } else { Seam::Registered };
     let runtime = Runtime::start(seam)?;
     let started = Instant::now();
-    let engine = Engine::load(runtime, &job.model, &engine_options(job, &runtime)?, &mut |_| true)?;
+    let options = engine_options(job, &runtime)?;
+    let mut engine = Engine::load(runtime, &job.model, &options, &mut |_| true)?;
+    let asked = WorkersArgs { workers: job.workers.clone(), pair_code: None };
+    if let Some(workers) = Workers::reach(&asked, runtime, &job.model, false)? {
+        workers.attach(&mut engine);
+    }
     let load_s = started.elapsed().as_secs_f64();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let options = SessionOptions {

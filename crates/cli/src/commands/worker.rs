@@ -7,11 +7,11 @@ use crate::workers;
 use anyhow::{Context, Result, ensure};
 use motley_engine::worker::{ExpertWorker, WorkerOptions};
 use motley_engine::{
-    Runtime, Seam, StreamingOptions, ThreadSet, ThreadSets, identity, machine_memory,
+    EngineOptions, Runtime, Seam, ThreadSet, ThreadSets, identity, machine_memory,
 };
 use motley_model::{ModelSpec, format_bytes};
+use motley_plan::ModelNeeds;
 use motley_plan::worker::worker_slots;
-use motley_plan::{ExpertKernels, ModelNeeds};
 use motley_wire::{Event, Listener};
 use motley_worker::{Offer, serve};
 use serde_json::json;
@@ -26,23 +26,17 @@ pub(crate) fn run(global: &Global, asked: &Worker) -> Result<()> {
     ensure!(spec.is_moe(), "{}: has no experts to compute", asked.model.display());
     let (layers, experts) = shard(spec, asked)?;
     let here = layers.len() as u32 * (u32::from(experts.end) - u32::from(experts.start));
-    let slots = worker_slots(&ModelNeeds::of(spec), here, asked.memory, machine_memory())?;
+    let needs = ModelNeeds::of(spec);
+    let slots = worker_slots(&needs, here, asked.memory, machine_memory())?;
     let model = identity::identity(spec, &known.files)
         .with_context(|| format!("cannot read {}", asked.model.display()))?;
     let offer = Offer { model, build: workers::build(), layers, experts };
-    let options = WorkerOptions {
-        slots,
-        streaming: StreamingOptions::default(),
-        kernels: ExpertKernels::exact(),
-        threads: asked.threads.map_or_else(all_cores, |n| ThreadSets::both(ThreadSet::anywhere(n))),
-    };
-    let slot_bytes = ModelNeeds::of(spec).slot_bytes;
+    let options = WorkerOptions::new(slots, threads(asked));
     let worker = ExpertWorker::load(runtime, (known.spec, known.files), &options)?;
     let folder = workers::folder()?;
-    let listener = Listener::bind(asked.listen, &folder)
-        .with_context(|| format!("cannot listen on {}", asked.listen))?;
+    let listener = Listener::bind(asked.listen, &folder)?;
     let code = asked.pair.then(|| listener.open_code());
-    announce(global, &listener, &offer, (here, slots, slot_bytes), code.as_deref())?;
+    announce(global, &listener, &offer, (here, slots, needs.slot_bytes), code.as_deref())?;
     answer(&listener, Arc::new(Mutex::new(worker)), offer);
     Ok(())
 }
@@ -111,7 +105,10 @@ fn shard(spec: &ModelSpec, asked: &Worker) -> Result<(Vec<u16>, Range<u16>)> {
     Ok((layers, experts.start as u16..experts.end as u16))
 }
 
-fn all_cores() -> ThreadSets {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    ThreadSets::both(ThreadSet::anywhere(cores))
+/// As many as were asked for, else what an engine takes by itself.
+fn threads(asked: &Worker) -> ThreadSets {
+    match asked.threads {
+        Some(threads) => ThreadSets::both(ThreadSet::anywhere(threads)),
+        None => EngineOptions::default().threads,
+    }
 }

@@ -96,15 +96,18 @@ impl BlockExecutor for Drive {
         }
         let layer = block.layer();
         let failed = |reason| BlockError { layer, reason };
-        let begun = match &mut self.first_unit {
-            Some(unit) => unit.begin(self.step.phase(), block, cpu).map_err(failed)?,
-            None => false,
-        };
+        let Some(unit) = &mut self.first_unit else { return self.run_rest(block, cpu) };
+        let started = now();
+        let begun = unit.begin(self.step.phase(), block, cpu).map_err(failed)?;
+        let mut took = started.elapsed();
         let outcome = self.run_rest(block, cpu);
-        let left = match self.first_unit.as_mut().filter(|_| begun) {
-            Some(unit) => unit.finish(block).map_err(failed)?,
-            None => false,
-        };
+        let mut left = false;
+        if let Some(unit) = self.first_unit.as_mut().filter(|_| begun) {
+            let started = now();
+            left = unit.finish(block).map_err(failed)?;
+            took += started.elapsed();
+        }
+        self.count_first_unit(took);
         match outcome {
             Ok(ComputeOutcome::Done) if left => self.run_rest(block, cpu),
             other => other,
@@ -146,6 +149,13 @@ impl Drive {
         self.figures.add(self.step.phase(), &added.plus(&work_of(cpu)), after.stream);
         let failed = |reason| BlockError { layer: block.layer(), reason };
         outcome.map(|outcome| outcome.unwrap_or(ComputeOutcome::Done)).map_err(failed)
+    }
+
+    /// The rest of the block counts it.
+    fn count_first_unit(&self, took: Duration) {
+        let took = took.as_secs_f64();
+        let added = PhaseRecord { blocks_s: took, first_unit_s: took, ..PhaseRecord::default() };
+        self.figures.add(self.step.phase(), &added, None);
     }
 
     /// llama.cpp holds all bytes: the CPU computes the block whole.

@@ -1,8 +1,6 @@
 //! The distinct experts of a block and how many tokens chose each. Counts; keeps its buffers from
 //! block to block.
 
-use motley_ggml::ExpertBlock;
-
 /// Experts in order of first appearance, with their tokens.
 #[derive(Default)]
 pub(crate) struct Loads {
@@ -13,11 +11,11 @@ pub(crate) struct Loads {
 }
 
 impl Loads {
-    /// Counts rows of `block` that are not set aside; the one before is forgotten.
-    pub(crate) fn count(&mut self, block: &ExpertBlock<'_>) {
+    /// Counts rows by their expert; those counted before are forgotten.
+    pub(crate) fn count(&mut self, rows: impl Iterator<Item = u32>) {
         self.experts.drain(..).for_each(|expert| self.place[usize::from(expert)] = None);
         self.tokens.clear();
-        for (_, _, expert) in block.rows() {
+        for expert in rows {
             let (at, expert) = (expert as usize, expert as u16);
             if self.place.len() <= at {
                 self.place.resize(at + 1, None);

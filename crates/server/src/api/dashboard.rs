@@ -2,6 +2,7 @@
 
 use crate::error::ApiError;
 use crate::models::Models;
+use crate::workers::DashboardWorker;
 use axum::Json;
 use axum::extract::{Query, State};
 use motley_engine::blocks::resident::{ExpertPlace, ExpertPlaces};
@@ -56,6 +57,8 @@ pub(crate) struct Dashboard {
     model_bytes: u64,
     steps: u64,
     busy_us: u64,
+    /// Other machines that compute experts.
+    workers: Vec<DashboardWorker>,
 }
 
 /// One layer: how often each expert was chosen, and where it is.
@@ -134,6 +137,7 @@ pub(crate) async fn dashboard(
         model_bytes: Sizes::of(spec).total_bytes,
         steps: figures.steps,
         busy_us: figures.busy.as_micros() as u64,
+        workers: engine.workers().into_iter().map(DashboardWorker::from).collect(),
     }))
 }
 

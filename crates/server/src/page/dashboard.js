@@ -66,7 +66,7 @@ export class Dashboard {
     this.rates = { tokens: 0, prompt: 0, read: 0 };
     for (const name of FIGURES) figure(name, "–");
     for (const bar of ["memorybar", "kvbar"]) id(bar).style.width = "0";
-    for (const list of ["shares", "legend"]) id(list).replaceChildren();
+    for (const list of ["shares", "legend", "workers"]) id(list).replaceChildren();
     // Of no size, so that the next map is begun anew.
     id("heat").width = 0;
     this.line();
@@ -106,6 +106,7 @@ export class Dashboard {
     this.figures(now);
     this.bars(now);
     this.places(now);
+    this.workers(now);
     this.map(now, follows ? this.before : null);
     this.before = now;
     this.at = time;
@@ -165,6 +166,16 @@ export class Dashboard {
     id("experts").hidden = !now.layers.length;
     id("dense").hidden = Boolean(now.layers.length);
     figure("shape", `${now.layers.length} layers × ${now.experts}, ${now.experts_per_token} per token`);
+  }
+
+  // Machines that compute experts, and what a request to each takes.
+  workers(now) {
+    const each = ({ exchange_us, requests }) => (requests ? (exchange_us / requests / 1000).toFixed(1) + " ms" : "–");
+    const rows = now.workers.map(worker =>
+      element("li", { class: worker.answers ? "" : "lost" }, worker.name,
+        element("span", {}, worker.answers ? `${worker.rows} rows, ${each(worker)} each time` : "lost: computed here")));
+    id("workers").replaceChildren(...rows);
+    id("others").hidden = !rows.length;
   }
 
   // Brightness says how busy an expert was lately, colour where it is; a dot is on disk only.

@@ -25,6 +25,9 @@ pub enum TimePart {
     Disk,
     /// Copies between devices.
     Transfer,
+    /// Rows of other machines or static graphs: sending them, and waiting for them with nothing
+    /// else to compute.
+    FirstUnit,
     /// Inside expert blocks, neither computing nor waiting: bookkeeping, barriers, wake-ups.
     Sync,
     /// Choosing tokens.
@@ -33,7 +36,7 @@ pub enum TimePart {
 
 impl TimePart {
     /// All of them, in the order of a page.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Dense,
         Self::Compute,
         Self::Moving,
@@ -41,6 +44,7 @@ impl TimePart {
         Self::Memory,
         Self::Disk,
         Self::Transfer,
+        Self::FirstUnit,
         Self::Sync,
         Self::Sampling,
     ];
@@ -55,6 +59,7 @@ impl TimePart {
             Self::Memory => "experts, memory",
             Self::Disk => "waiting for disk",
             Self::Transfer => "transfer",
+            Self::FirstUnit => "workers, graphs",
             Self::Sync => "sync and overhead",
             Self::Sampling => "sampling",
         }
@@ -71,6 +76,8 @@ pub enum Bottleneck {
     Memory,
     /// Arithmetic, or memory where its rate is not known.
     Compute,
+    /// Other machines, or static graphs.
+    FirstUnit,
     /// Waiting of threads for each other and bookkeeping.
     Sync,
     /// Choosing tokens.
@@ -86,6 +93,7 @@ impl Bottleneck {
             Self::Disk => "disk",
             Self::Memory => "memory",
             Self::Compute => "computing",
+            Self::FirstUnit => "workers or static graphs",
             Self::Sync => "sync and overhead",
             Self::Sampling => "sampling",
             Self::Nothing => "nothing",
@@ -139,6 +147,7 @@ impl PhaseParts {
             TimePart::Waiting => waiting_s,
             TimePart::Disk => phase.stall_s,
             TimePart::Transfer => 0.0,
+            TimePart::FirstUnit => phase.first_unit_s,
             TimePart::Sync => phase.overhead_s(),
             TimePart::Sampling => sampling_s,
         };
@@ -173,6 +182,7 @@ fn bound(phase: &PhaseRecord, sampling_s: f64, rates: Option<(f64, f64)>) -> Bot
     let shares = [
         (computing, phase.compute_s + phase.dense_s()),
         (Bottleneck::Disk, phase.stall_s),
+        (Bottleneck::FirstUnit, phase.first_unit_s),
         (Bottleneck::Sync, phase.overhead_s()),
         (Bottleneck::Sampling, sampling_s),
     ];
@@ -228,6 +238,15 @@ mod tests {
         let of = |part| (1e3 * parts.seconds(part)).round();
         assert_eq!((of(TimePart::Compute), of(TimePart::Moving)), (300.0, 50.0));
         assert_eq!(of(TimePart::Waiting), 150.0);
+        let sum: f64 = parts.parts.iter().map(|(_, seconds)| seconds).sum();
+        assert!((sum - 2.0).abs() < 1e-9, "{parts:?}");
+    }
+
+    #[test]
+    fn rows_of_other_machines_are_a_part() {
+        let remote = PhaseRecord { first_unit_s: 1.1, stall_s: 0.0, ..phase() };
+        let parts = PhaseParts::of(&remote, 100_000_000, 0.0, None);
+        assert_eq!((parts.bound, parts.seconds(TimePart::FirstUnit)), (Bottleneck::FirstUnit, 1.1));
         let sum: f64 = parts.parts.iter().map(|(_, seconds)| seconds).sum();
         assert!((sum - 2.0).abs() < 1e-9, "{parts:?}");
     }

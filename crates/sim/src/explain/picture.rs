@@ -113,6 +113,7 @@ fn colour(part: TimePart) -> &'static str {
         TimePart::Waiting => "#c6dbef",
         TimePart::Disk => "#d6781e",
         TimePart::Transfer => "#9650aa",
+        TimePart::FirstUnit => "#c2588f",
         TimePart::Sync => "#d8c04a",
         TimePart::Sampling => "#2ca02c",
     }

@@ -5,7 +5,7 @@ use crate::npu::{NpuFigures, NpuRow};
 use motley_engine::{Engine, Finish, MachineHandle, MachineReport, SessionStats, StreamFigures};
 use motley_model::format_bytes;
 use motley_plan::Decision;
-use motley_trace::EnergyRecord;
+use motley_trace::{EnergyRecord, WorkerRecord};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -205,6 +205,9 @@ pub(super) struct RunReport<'a> {
     /// Where static graphs took part.
     #[serde(skip_serializing_if = "Option::is_none")]
     npu: Option<NpuRow>,
+    /// Other machines that computed experts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    workers: Vec<WorkerRecord>,
     /// Absent where nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy: Option<EnergyRecord>,
@@ -236,6 +239,7 @@ impl<'a> RunReport<'a> {
             expert_blocks: stats.seam.blocks,
             delegated_splits: stats.seam.delegated,
             npu: units.graphs(),
+            workers: talk.engine.workers(),
             energy: talk.engine.record(&talk.session).energy,
         }
     }

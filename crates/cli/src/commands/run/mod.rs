@@ -49,7 +49,8 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     // Meters are looked for before files are given up.
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;
-    let workers = Workers::reach(&run.workers, &known, decision.exact)?;
+    run.workers.check_beside(&run.npu)?;
+    let workers = Workers::reach(&run.workers, runtime, &known.files.paths[0], decision.exact)?;
     let sandbox = restrict_files(run, &known, &decision, &chat, workers.as_ref())?;
     let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     if !global.json {
@@ -58,7 +59,9 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let chunk_tokens = decision.session.chunk_tokens;
     if let Some(workers) = &workers {
         workers.attach(&mut engine);
-        note(&workers.chosen());
+        if !global.json {
+            note(&workers.chosen());
+        }
     }
     let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
     timeline::check(run, &engine)?;
@@ -82,8 +85,8 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         Question::Chat => chat.talk(&told, &mut talk)?,
     }
     finish(run, &told, &talk, last)?;
-    if let Some(workers) = workers.filter(|_| !global.json) {
-        workers.figures().iter().for_each(|worker| note(&worker.to_string()));
+    if !global.json {
+        engine.workers().iter().for_each(|worker| note(&worker.to_string()));
     }
     Ok(())
 }

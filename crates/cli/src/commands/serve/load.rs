@@ -4,6 +4,8 @@ use super::plan::{Planned, Plans};
 use crate::args::{Global, Serve};
 use crate::load::load_opened;
 use crate::npu;
+use crate::terminal::note;
+use crate::workers::Workers;
 use anyhow::{Result, ensure};
 use motley_engine::models::KeepAlive;
 use motley_engine::{Engine, Runtime};
@@ -16,7 +18,7 @@ pub(super) fn offered(
     runtime: Runtime,
     global: &Global,
     serve: &Serve,
-    plans: Plans,
+    (plans, workers): (Plans, Option<Workers>),
 ) -> OfferedModels {
     let Plans { models: planned, room_bytes } = plans;
     let memories = memories(room_bytes, &planned);
@@ -33,6 +35,7 @@ pub(super) fn offered(
             runtime,
             global: global.clone(),
             npu: serve.npu.clone(),
+            workers,
             planned,
         }),
         memories,
@@ -75,6 +78,7 @@ struct FromPlans {
     runtime: Runtime,
     global: Global,
     npu: npu::NpuArgs,
+    workers: Option<Workers>,
     planned: Vec<Planned>,
 }
 
@@ -103,6 +107,12 @@ impl FromPlans {
             load_opened(self.runtime, &self.global, opened, most_used, decision, false)?;
         if !self.global.json {
             npu::announce(&self.npu, &planned.npu_share);
+        }
+        if let Some(workers) = &self.workers {
+            workers.attach(&mut engine);
+            if !self.global.json {
+                note(&workers.chosen());
+            }
         }
         let chunk_tokens = decision.session.chunk_tokens;
         npu::attach(&mut engine, &self.npu, chunk_tokens, Some(planned.npu_share))?;

@@ -10,6 +10,7 @@ use crate::api_key;
 use crate::args::{Global, Serve};
 use crate::sandbox::{Needs, Sandbox};
 use crate::state;
+use crate::workers::Workers;
 use anyhow::{Context, Result, ensure};
 use motley_engine::batching::PrefixCache;
 use motley_engine::{EnergyWatch, Runtime, Seam};
@@ -41,12 +42,14 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let energy = EnergyWatch::of(Path::new("/"), &plans.models[0].decision);
     let written: Vec<_> = serve.npu.written().into_iter().chain(folder).collect();
     let traces = serve.otlp.find()?;
+    let one = &plans.models[0];
+    let workers = Workers::reach(&serve.workers, runtime, &one.files[0], one.decision.exact)?;
     let needs = Needs {
         model_files: plans.models.iter().flat_map(|model| model.files.clone()).collect(),
         devices: plans.models.iter().any(|model| !model.decision.devices.is_empty()),
         written: &written,
         library: serve.npu.load_library()?,
-        outgoing_ports: traces.port().into_iter().collect(),
+        outgoing_ports: traces.port().into_iter().chain(worker_ports(workers.as_ref())).collect(),
     };
     let sandbox = Sandbox::restrict_files(serve.sandbox.sandbox, needs)?;
     let talking = tokio::runtime::Builder::new_multi_thread()
@@ -55,7 +58,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
         .build()
         .context("cannot start threads for clients")?;
     let options = ServeOptions { telemetry: traces.start()?, ..serve_options(serve, keys, energy) };
-    let offered = load::offered(runtime, global, serve, plans);
+    let offered = load::offered(runtime, global, serve, (plans, workers));
     talking.block_on(answer(global, offered, options, &sandbox))
 }
 
@@ -98,6 +101,10 @@ fn tell_the_system() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         tracing::warn!("the service manager does not hear that the server is ready: {error}");
     }
+}
+
+fn worker_ports(workers: Option<&Workers>) -> Vec<u16> {
+    workers.map_or_else(Vec::new, |workers| workers.ports().to_vec())
 }
 
 /// The folder for beginnings of prompts, made before files are given up.

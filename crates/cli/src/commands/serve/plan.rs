@@ -52,6 +52,8 @@ pub(super) fn plan(runtime: &Runtime, global: &Global, serve: &Serve) -> Result<
         "--plan is for one model; for several each is planned beside the others"
     );
     ensure!(!several || !serve.npu.is_used(), "--npu is for one model");
+    ensure!(!several || serve.workers.workers.is_empty(), "--workers are for one model");
+    serve.workers.check_beside(&serve.npu)?;
     let mut known = Vec::new();
     for path in &paths {
         let mut one = Known::to_run(runtime, global, path, serve.load.trust)?;

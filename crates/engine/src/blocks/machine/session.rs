@@ -166,7 +166,7 @@ impl MachineBlocks {
     ) -> Result<Option<ComputeOutcome>, String> {
         let Some(for_devices) = self.block_for_devices(block)? else { return Ok(None) };
         self.resize();
-        self.loads.count(block);
+        self.loads.count(block.rows().map(|(_, _, expert)| expert));
         if let Some(predictor) = &mut self.predictor {
             predictor.look(phase, block, self.loads.experts(), cpu);
         }

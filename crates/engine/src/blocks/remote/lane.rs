@@ -24,10 +24,19 @@ pub struct Welcomed {
     pub experts: (u16, u16),
 }
 
+/// What came back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// One row for each that was asked for.
+    pub rows: Vec<f32>,
+    /// Time the worker says it took to compute them, in microseconds.
+    pub compute_us: u32,
+}
+
 /// A connection to a worker.
 pub trait Exchange: Send {
     /// Rows there, and rows back: one each, in their order. After an error it is not used again.
-    fn exchange(&mut self, block: u64, rows: Rows, deadline: Duration) -> Result<Vec<f32>, String>;
+    fn exchange(&mut self, block: u64, rows: Rows, deadline: Duration) -> Result<Answer, String>;
 
     /// Bytes of frames so far: sent, received.
     fn counts(&self) -> (u64, u64);
@@ -45,7 +54,7 @@ pub(super) struct Job {
 
 /// What came of a job.
 pub(super) struct Returned {
-    pub(super) rows: Result<Vec<f32>, String>,
+    pub(super) answer: Result<Answer, String>,
     pub(super) took: Duration,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
@@ -91,7 +100,7 @@ impl LaneThread {
     /// The oldest job that has not been waited for.
     pub(super) fn wait(&self) -> Returned {
         self.returned.recv().unwrap_or_else(|_| Returned {
-            rows: Err("its thread has ended".into()),
+            answer: Err("its thread has ended".into()),
             took: Duration::ZERO,
             sent_bytes: 0,
             received_bytes: 0,
@@ -154,16 +163,16 @@ impl State {
     fn do_job(&mut self, job: Job) -> Returned {
         let begun = now();
         let before = self.lane.as_ref().map_or((0, 0), |lane| lane.counts());
-        let rows = match &mut self.lane {
+        let answer = match &mut self.lane {
             Some(lane) => lane.exchange(job.block, job.rows, job.deadline),
             None => Err("it is lost".into()),
         };
         let after = self.lane.as_ref().map_or((0, 0), |lane| lane.counts());
-        if rows.is_err() {
+        if answer.is_err() {
             self.lose();
         }
         Returned {
-            rows,
+            answer,
             took: begun.elapsed(),
             sent_bytes: after.0 - before.0,
             received_bytes: after.1 - before.1,

@@ -1,27 +1,29 @@
 //! Other machines as one unit: rows of a block go to the workers that have their experts and come
 //! back as rows; bytes of experts never travel. A row is a pure function of layer, expert and
-//! input, which the head keeps: what does not come back in time is computed here.
+//! input, which the head keeps: what does not come back in time is asked of another that has the
+//! expert, else computed here.
 //!
 //! * `lane`: one worker on a thread of its own, and the way back to it when it was lost.
-//! * `wire`: workers over the network.
+//! * `wire`: workers over the network; `test_rows`: whether they compute as this machine does.
 //! * `figures`: what they have done.
 
 mod figures;
 mod lane;
+mod test_rows;
 mod wire;
 
-pub use figures::{RemoteFigures, SharedRemoteFigures};
-pub use lane::{Connect, Exchange, Welcomed};
+pub(crate) use figures::{SharedWorkers, figures, lock};
+pub use lane::{Answer, Connect, Exchange, Welcomed};
 pub use wire::WorkerAddress;
 
 use crate::blocks::first_unit::FirstUnit;
-use figures::lock;
+use crate::blocks::loads::Loads;
 use lane::{Job, LaneThread, Returned};
 use motley_ggml::{CpuUnit, ExpertBlock};
 use motley_sched::Phase;
-use motley_sched::remote::{ExpertLoad, Shard, share_out};
+use motley_sched::remote::{Shard, share_out};
 use motley_wire::frame::{MAX_PAIRS, MAX_PAYLOAD_BYTES, Rows, computed_bytes, rows_bytes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,60 +49,106 @@ pub struct RemoteWorker {
     pub name: String,
     /// What it said when it was first reached.
     pub welcomed: Welcomed,
+    /// Whether its rows are, bit for bit, those of this machine.
+    pub computes_alike: bool,
     pub connect: Connect,
 }
+
+/// A row: its token, its slot among the token's experts, and the expert.
+type Row = (usize, usize, u32);
 
 /// The workers of one session.
 pub struct RemoteUnit {
     lanes: Vec<LaneThread>,
     shards: Vec<Shard>,
     deadlines: Deadlines,
+    loads: Loads,
     /// Counts blocks, so that no answer is taken for another's.
     block: u64,
-    /// Rows under way: worker, and (token, slot) of each row it will send back.
-    under_way: Vec<(usize, Vec<(usize, usize)>)>,
-    figures: SharedRemoteFigures,
+    /// Of the block under way.
+    phase: Phase,
+    /// Rows under way by worker, in the order they will come back.
+    under_way: Vec<(usize, Vec<Row>)>,
+    figures: SharedWorkers,
 }
 
 impl RemoteUnit {
     /// Connects to every worker; one that cannot be reached now is looked for later. `layers` are
     /// the model's.
-    pub fn new(
+    pub(crate) fn new(
         layers: usize,
         workers: &[RemoteWorker],
         deadlines: Deadlines,
-        figures: SharedRemoteFigures,
+        figures: SharedWorkers,
     ) -> Self {
-        let (mut lanes, mut shards, mut named) = (Vec::new(), Vec::new(), Vec::new());
-        for RemoteWorker { name, welcomed, connect } in workers {
+        let (mut lanes, mut shards) = (Vec::new(), Vec::new());
+        for (RemoteWorker { welcomed, connect, .. }, seen) in
+            workers.iter().zip(lock(&figures).iter_mut())
+        {
             let lane = connect();
-            let (answers, lost) = (lane.is_ok(), lane.as_ref().err().cloned());
-            shards.push(Shard { answers, ..shard(layers, welcomed) });
-            named.push(RemoteFigures { name: name.clone(), answers, lost, ..Default::default() });
+            seen.answers = lane.is_ok();
+            seen.lost = lane.as_ref().err().cloned();
+            shards.push(Shard { answers: seen.answers, ..shard(layers, welcomed) });
             lanes.push(LaneThread::start(lane.ok(), Arc::clone(connect)));
         }
-        *lock(&figures) = named;
-        Self { lanes, shards, deadlines, block: 0, under_way: Vec::new(), figures }
+        let (loads, under_way, phase) = (Loads::default(), Vec::new(), Phase::Prefill);
+        Self { lanes, shards, deadlines, loads, block: 0, phase, under_way, figures }
     }
 
-    /// Rows of the block by worker: (token, slot, expert).
-    fn divide(&mut self, block: &ExpertBlock<'_>) -> BTreeMap<usize, Vec<(usize, usize, u32)>> {
-        let mut loads: BTreeMap<u32, u32> = BTreeMap::new();
-        block.rows().for_each(|(_, _, expert)| *loads.entry(expert).or_default() += 1);
-        let loads: Vec<_> =
-            loads.into_iter().map(|(expert, rows)| ExpertLoad { expert, rows }).collect();
-        let chosen = share_out(block.layer() as usize, &loads, &self.shards);
-        let owner = |expert: u32| {
-            let at = loads.binary_search_by_key(&expert, |load| load.expert).ok()?;
-            chosen[at]
-        };
-        let mut divided: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-        for (token, slot, expert) in block.rows() {
-            if let Some(worker) = owner(expert) {
-                divided.entry(worker).or_default().push((token, slot, expert));
+    /// Asks workers for those of `rows` they have, and leaves out of `rows` what they were asked.
+    fn ask(&mut self, block: &ExpertBlock<'_>, rows: &mut Vec<Row>) {
+        self.loads.count(rows.iter().map(|&(_, _, expert)| expert));
+        let (experts, tokens) = (self.loads.experts(), self.loads.tokens());
+        let chosen = share_out(block.layer() as usize, experts, tokens, &self.shards);
+        let owners: HashMap<u32, usize> = experts
+            .iter()
+            .zip(chosen)
+            .filter_map(|(&expert, to)| Some((expert.into(), to?)))
+            .collect();
+        let mut divided: BTreeMap<usize, Vec<Row>> = BTreeMap::new();
+        rows.retain(|&row| {
+            let owner = owners.get(&row.2);
+            owner.into_iter().for_each(|&worker| divided.entry(worker).or_default().push(row));
+            owner.is_none()
+        });
+        let decode = self.phase == Phase::Decode;
+        let deadline = if decode { self.deadlines.decode } else { self.deadlines.prefill };
+        for (worker, rows) in divided {
+            for part in rows.chunks(rows_at_once(block)) {
+                self.block += 1;
+                let rows = request(decode, block, part);
+                self.lanes[worker].ask(Job { block: self.block, rows, deadline });
+                self.under_way.push((worker, part.to_vec()));
             }
         }
-        divided
+    }
+
+    /// Waits for everything under way, and writes it; rows that did not come.
+    fn collect(&mut self, block: &mut ExpertBlock<'_>) -> Vec<Row> {
+        let mut left = Vec::new();
+        for (worker, rows) in std::mem::take(&mut self.under_way) {
+            let begun = crate::clock::now();
+            let returned = self.lanes[worker].wait();
+            let waited = begun.elapsed();
+            let width = block.output_row(0, 0).len();
+            match &returned.answer {
+                Ok(answer) if answer.rows.len() == rows.len() * width => {
+                    for (&(token, slot, _), row) in rows.iter().zip(answer.rows.chunks_exact(width))
+                    {
+                        block.write_row(token, slot, row);
+                    }
+                    self.count(worker, &returned, answer, (rows.len(), waited));
+                    continue;
+                }
+                Ok(_) => {
+                    self.lanes[worker].forget();
+                    self.lose(worker, "it sent rows of another width", rows.len());
+                }
+                Err(why) => self.lose(worker, why, rows.len()),
+            }
+            left.extend(rows);
+        }
+        left
     }
 
     /// Workers that came back since the last block answer again.
@@ -113,20 +161,28 @@ impl RemoteUnit {
         }
     }
 
-    fn lose(&mut self, worker: usize, why: &str) {
+    fn lose(&mut self, worker: usize, why: &str, rows: usize) {
         self.shards[worker].answers = false;
         let figures = &mut lock(&self.figures)[worker];
         figures.answers = false;
         figures.lost = Some(why.to_owned());
+        figures.recomputed += rows as u64;
     }
 
-    fn count(&mut self, worker: usize, returned: &Returned, rows: usize, waited: Duration) {
+    fn count(
+        &self,
+        worker: usize,
+        returned: &Returned,
+        answer: &Answer,
+        (rows, waited): (usize, Duration),
+    ) {
         let figures = &mut lock(&self.figures)[worker];
         figures.requests += 1;
         figures.rows += rows as u64;
         figures.sent_bytes += returned.sent_bytes;
         figures.received_bytes += returned.received_bytes;
         figures.exchange_us += returned.took.as_micros() as u64;
+        figures.compute_us += u64::from(answer.compute_us);
         figures.wait_us += waited.as_micros() as u64;
     }
 }
@@ -139,54 +195,27 @@ impl FirstUnit for RemoteUnit {
         _: &mut CpuUnit,
     ) -> Result<bool, String> {
         self.look_for_the_lost();
-        let decode = phase == Phase::Decode;
-        let deadline = if decode { self.deadlines.decode } else { self.deadlines.prefill };
-        for (worker, rows) in self.divide(block) {
-            for part in rows.chunks(rows_at_once(block)) {
-                self.block += 1;
-                let rows = request(decode, block, part);
-                self.lanes[worker].ask(Job { block: self.block, rows, deadline });
-                let places: Vec<_> = part.iter().map(|&(token, slot, _)| (token, slot)).collect();
-                places.iter().for_each(|&(token, slot)| block.set_aside(token, slot));
-                self.under_way.push((worker, places));
-            }
+        self.phase = phase;
+        self.ask(block, &mut block.rows().collect());
+        for &(token, slot, _) in self.under_way.iter().flat_map(|(_, rows)| rows) {
+            block.set_aside(token, slot);
         }
         Ok(!self.under_way.is_empty())
     }
 
+    /// What is lost goes to another that has it, once; then it is computed here.
     fn finish(&mut self, block: &mut ExpertBlock<'_>) -> Result<bool, String> {
-        let mut left = Vec::new();
-        for (worker, places) in std::mem::take(&mut self.under_way) {
-            let begun = crate::clock::now();
-            let returned = self.lanes[worker].wait();
-            let waited = begun.elapsed();
-            let width = block.output_row(0, 0).len();
-            match &returned.rows {
-                Ok(rows) if rows.len() == places.len() * width => {
-                    for (&(token, slot), row) in places.iter().zip(rows.chunks_exact(width)) {
-                        block.write_row(token, slot, row);
-                    }
-                    self.count(worker, &returned, places.len(), waited);
-                }
-                Ok(_) => {
-                    self.lanes[worker].forget();
-                    self.lose(worker, "it sent rows of another width");
-                    left.extend_from_slice(&places);
-                }
-                Err(why) => {
-                    self.lose(worker, why);
-                    left.extend_from_slice(&places);
-                }
-            }
-            if self.shards[worker].answers {
-                continue;
-            }
-            lock(&self.figures)[worker].recomputed += places.len() as u64;
-        }
+        let mut left = self.collect(block);
         if left.is_empty() {
             return Ok(false);
         }
-        block.leave_only(&left);
+        self.ask(block, &mut left);
+        left.extend(self.collect(block));
+        if left.is_empty() {
+            return Ok(false);
+        }
+        let places: Vec<_> = left.iter().map(|&(token, slot, _)| (token, slot)).collect();
+        block.leave_only(&places);
         Ok(true)
     }
 }
@@ -198,8 +227,7 @@ fn shard(layers: usize, welcomed: &Welcomed) -> Shard {
             *has = true;
         }
     }
-    let (first, end) = welcomed.experts;
-    Shard { layers: has, experts: (first.into(), end.into()), answers: true, row_cost: 1.0 }
+    Shard { layers: has, experts: welcomed.experts, answers: true }
 }
 
 /// Rows of one request: neither it nor its answer may be longer than a frame.
@@ -210,7 +238,7 @@ fn rows_at_once(block: &ExpertBlock<'_>) -> usize {
 }
 
 /// A token's row travels once, however many of its experts are there.
-fn request(decode: bool, block: &ExpertBlock<'_>, rows: &[(usize, usize, u32)]) -> Rows {
+fn request(decode: bool, block: &ExpertBlock<'_>, rows: &[Row]) -> Rows {
     let width = block.hidden_width();
     let differ = block.hidden_differs_by_slot();
     let mut request = Rows {

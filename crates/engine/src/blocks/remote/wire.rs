@@ -1,8 +1,10 @@
 //! Workers as the wire reaches them.
 
-use super::lane::{Connect, Exchange, Welcomed};
+use super::lane::{Answer, Connect, Exchange, Welcomed};
+use super::test_rows::{ask, at_home, test_rows};
 use super::{RemoteUnit, RemoteWorker};
-use motley_wire::frame::{Frame, Hello, Rows};
+use crate::worker::ExpertWorker;
+use motley_wire::frame::{Computed, Frame, Hello, Rows};
 use motley_wire::{Fingerprint, Identity, Lane};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +21,32 @@ pub struct WorkerAddress {
 }
 
 impl RemoteUnit {
-    /// Reaches a worker for the first time: it must have the model whose identity is `model`.
+    /// Reaches a worker for the first time: it must have the model whose identity is `model`, which
+    /// `home` has as well.
     pub fn reach(
         address: &WorkerAddress,
         identity: &Arc<Identity>,
         model: [u8; 32],
+        home: &mut ExpertWorker,
     ) -> Result<RemoteWorker, String> {
-        let (_, welcomed) = greet(address, identity, model)?;
+        let (mut lane, welcomed) = greet(address, identity, model)?;
+        let width = welcomed.layers.first().and_then(|&layer| home.width(layer.into()));
+        let (width, _) = width.ok_or("it computes no layer of this model")?;
+        let tests = test_rows(&welcomed, width).ok_or("it computes no expert")?;
+        let answers = ask(&mut lane, &tests)?;
+        let own = at_home(home, &tests).map_err(|error| error.to_string())?;
+        let computes_alike = answers == own;
         let again = (address.clone(), Arc::clone(identity), welcomed.clone());
         let connect: Connect = Arc::new(move || {
             let (address, identity, before) = &again;
-            let (lane, welcomed) = greet(address, identity, model)?;
-            if welcomed != *before {
+            let (mut lane, welcomed) = greet(address, identity, model)?;
+            if welcomed != *before || ask(&mut lane, &tests)? != answers {
                 return Err("it computes something else now".into());
             }
             Ok(Box::new(lane) as Box<dyn Exchange>)
         });
-        Ok(RemoteWorker { name: address.name.clone(), welcomed, connect })
+        let name = address.name.clone();
+        Ok(RemoteWorker { name, welcomed, computes_alike, connect })
     }
 }
 
@@ -63,11 +74,13 @@ fn greet(
 struct WireLane(Lane);
 
 impl Exchange for WireLane {
-    fn exchange(&mut self, block: u64, rows: Rows, deadline: Duration) -> Result<Vec<f32>, String> {
+    fn exchange(&mut self, block: u64, rows: Rows, deadline: Duration) -> Result<Answer, String> {
         let said = |error: motley_wire::LaneError| error.to_string();
         self.0.send(block, &Frame::Rows(rows)).map_err(said)?;
         match self.0.receive(deadline).map_err(said)? {
-            (of, Frame::Computed(computed)) if of == block => Ok(computed.rows),
+            (of, Frame::Computed(Computed { rows, compute_us, .. })) if of == block => {
+                Ok(Answer { rows, compute_us })
+            }
             (_, Frame::Failed(reason)) => Err(reason),
             _ => Err("it answered something else".into()),
         }
