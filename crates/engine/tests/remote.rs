@@ -115,7 +115,8 @@ fn with_workers(
                 Ok(Box::new(Near { worker, answers_left }) as Box<dyn Exchange>)
             });
             let (layers, experts) = (part.layers.clone(), part.experts);
-            let welcomed = Welcomed { build: String::new(), layers, experts };
+            let (build, kernels) = (String::new(), [0; 32]);
+            let welcomed = Welcomed { build, kernels, layers, experts };
             RemoteWorker { name: format!("worker {number}"), welcomed, connect }
         })
         .collect();

@@ -18,6 +18,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub struct Welcomed {
     /// Its ggml and CPU.
     pub build: String,
+    /// Hash of a row that it computed.
+    pub kernels: [u8; 32],
     /// Layers it computes.
     pub layers: Vec<u16>,
     /// First expert of each, and one past the last.
