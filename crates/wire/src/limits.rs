@@ -29,7 +29,7 @@ pub(crate) const CONTROL_IDLE_TIME: Duration = Duration::from_secs(60);
 pub(crate) const CONTROL_WATCH_TIME: Duration = Duration::from_secs(1);
 /// Requests at once on one control connection.
 pub(crate) const CONTROL_STREAMS: u32 = 8;
-/// Bytes of one message of control: an offer has 6 KiB at most.
+/// Bytes of one message of control: an offer has 4 KiB at most.
 pub(crate) const CONTROL_MESSAGE_BYTES: usize = 64 << 10;
 /// Bytes of its headers.
 pub(crate) const CONTROL_HEADER_BYTES: u32 = 16 << 10;
