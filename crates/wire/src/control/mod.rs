@@ -49,8 +49,6 @@ pub struct Offer {
     pub model: [u8; 32],
     /// Version and features of the CPU, in words; at most [`MAX_BUILD_BYTES`].
     pub build: String,
-    /// Hash of a row that was computed: equal where machines compute to the same bit.
-    pub kernels: [u8; 32],
     /// Layers it computes, at most [`MAX_LAYERS`] and at least one.
     pub layers: Vec<u16>,
     /// Experts of each, at least one.
@@ -77,8 +75,8 @@ pub struct WorkerFigures {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OfferError {
-    #[error("a hash of {bytes} bytes for its {what}, which have 32")]
-    Hash { what: &'static str, bytes: usize },
+    #[error("a hash of {0} bytes for the model, which has 32")]
+    Hash(usize),
     #[error("another model than it was asked for")]
     OtherModel,
     #[error("a build of {bytes} bytes, allowed are {MAX_BUILD_BYTES}")]
@@ -96,7 +94,7 @@ impl TryFrom<schema::Offer> for Offer {
 
     /// Whoever says it may say anything.
     fn try_from(said: schema::Offer) -> Result<Self, OfferError> {
-        let schema::Offer { model, build, kernels, layers, first_expert, end_expert } = said;
+        let schema::Offer { model, build, layers, first_expert, end_expert } = said;
         if build.len() > MAX_BUILD_BYTES {
             return Err(OfferError::Build { bytes: build.len() });
         }
@@ -105,17 +103,16 @@ impl TryFrom<schema::Offer> for Offer {
         }
         let layer = |layer| u16::try_from(layer).map_err(|_| OfferError::Layer(layer));
         Ok(Self {
-            model: hash("model", &model)?,
+            model: hash(&model)?,
             build,
-            kernels: hash("kernels", &kernels)?,
             layers: layers.into_iter().map(layer).collect::<Result<_, _>>()?,
             experts: experts(first_expert, end_expert)?,
         })
     }
 }
 
-fn hash(what: &'static str, bytes: &[u8]) -> Result<[u8; 32], OfferError> {
-    bytes.try_into().map_err(|_| OfferError::Hash { what, bytes: bytes.len() })
+fn hash(bytes: &[u8]) -> Result<[u8; 32], OfferError> {
+    bytes.try_into().map_err(|_| OfferError::Hash(bytes.len()))
 }
 
 fn experts(first: u32, end: u32) -> Result<Range<u16>, OfferError> {
@@ -127,11 +124,10 @@ fn experts(first: u32, end: u32) -> Result<Range<u16>, OfferError> {
 
 impl From<Offer> for schema::Offer {
     fn from(offer: Offer) -> Self {
-        let Offer { model, build, kernels, layers, experts } = offer;
+        let Offer { model, build, layers, experts } = offer;
         Self {
             model: model.into(),
             build,
-            kernels: kernels.into(),
             layers: layers.into_iter().map(u32::from).collect(),
             first_expert: experts.start.into(),
             end_expert: experts.end.into(),

@@ -113,7 +113,7 @@ struct Door(Arc<dyn Control>);
 #[tonic::async_trait]
 impl control_server::Control for Door {
     async fn join(&self, request: Request<JoinRequest>) -> Result<Response<Offer>, Status> {
-        let wanted = hash("model", &request.into_inner().model)
+        let wanted = hash(&request.into_inner().model)
             .map_err(|error| Status::invalid_argument(error.to_string()))?;
         let offer = self.0.offer();
         if offer.model != wanted {

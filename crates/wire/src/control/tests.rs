@@ -12,8 +12,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 
 fn offer() -> Offer {
-    let (model, kernels, build) = ([1; 32], [2; 32], "build".to_owned());
-    Offer { model, build, kernels, layers: vec![0, 4], experts: 8..16 }
+    let build = "build".to_owned();
+    Offer { model: [1; 32], build, layers: vec![0, 4], experts: 8..16 }
 }
 
 struct Fixed;
@@ -89,8 +89,8 @@ fn health_is_known_by_service_and_can_be_watched() {
 fn offers_are_looked_at() {
     type Change = fn(&mut schema::Offer);
     let changes: [(Change, OfferError); 6] = [
-        (|said| said.model.truncate(31), OfferError::Hash { what: "model", bytes: 31 }),
-        (|said| said.kernels.push(0), OfferError::Hash { what: "kernels", bytes: 33 }),
+        (|said| said.model.truncate(31), OfferError::Hash(31)),
+        (|said| said.model.push(0), OfferError::Hash(33)),
         (|said| said.layers.push(65_536), OfferError::Layer(65_536)),
         (|said| said.layers.resize(1025, 0), OfferError::Layers { count: 1025 }),
         (|said| said.end_expert = 8, OfferError::Experts { first: 8, end: 8 }),

@@ -70,7 +70,6 @@ impl Default for Said {
         let offer = Offer {
             model: [7; 32],
             build: "motley 1 avx2".to_owned(),
-            kernels: [9; 32],
             layers: vec![2, 3, 65_535],
             experts: 0..128,
         };
