@@ -89,6 +89,7 @@ fn carry_out(mut motley: Motley) -> anyhow::Result<()> {
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::man::run(&args),
         Command::Worker(worker) => commands::worker::run(&motley.global, &worker),
+        Command::Workers(asked) => commands::known_workers::run(&motley.global, &asked, columns()),
         Command::MeasureJob => commands::measure_job::run(),
         Command::CheckFile => commands::check_file::run(),
         Command::CheckHost { ggml } => commands::env::check(&ggml),

@@ -75,6 +75,7 @@ fn models(command: &mut Command) -> Vec<&mut PathBuf> {
         | Command::MeasureJob
         | Command::CheckFile
         | Command::CheckHost { .. }
+        | Command::Workers(_)
         | Command::Env(_) => Vec::new(),
     }
 }

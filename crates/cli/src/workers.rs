@@ -113,7 +113,8 @@ fn check_rows(name: &str, worker: &RemoteWorker, exact: bool) -> Result<()> {
     Ok(())
 }
 
-fn resolve(name: &str) -> Result<SocketAddr> {
+/// Where that is.
+pub(crate) fn resolve(name: &str) -> Result<SocketAddr> {
     let wrong = || format!("--workers {name}: write host:port");
     let mut found = name.to_socket_addrs().with_context(wrong)?;
     found.next().with_context(|| format!("--workers {name}: no such host"))

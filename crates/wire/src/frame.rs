@@ -25,10 +25,6 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 pub const MAX_WIDTH: usize = 65_536;
 /// Pairs of an expert and a row in one frame, and hidden rows in one: places fit 16 bits.
 pub const MAX_PAIRS: usize = 65_536;
-/// Bytes of a worker's build.
-pub const MAX_BUILD_BYTES: usize = 256;
-/// Layers of one worker.
-pub const MAX_LAYERS: usize = 1024;
 /// Bytes of why something failed; longer texts are cut.
 pub const MAX_FAILED_BYTES: usize = 1024;
 
@@ -39,8 +35,8 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MTLY");
 pub enum Frame {
     /// The head's first.
     Hello(Hello),
-    /// The worker's answer to it.
-    Welcome(Welcome),
+    /// The worker's answer to it: it has that model too.
+    Welcome,
     /// Experts to compute.
     Rows(Rows),
     /// What came out.
@@ -54,19 +50,6 @@ pub enum Frame {
 pub struct Hello {
     /// Hash of the model's header.
     pub model: [u8; 32],
-}
-
-/// What a worker has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Welcome {
-    /// Hash of the model's header.
-    pub model: [u8; 32],
-    /// Version of ggml and features of the CPU, at most [`MAX_BUILD_BYTES`].
-    pub build: String,
-    /// Layers it computes, at most [`MAX_LAYERS`].
-    pub layers: Vec<u16>,
-    /// First of its experts, and one past the last.
-    pub experts: (u16, u16),
 }
 
 /// Hidden rows, and which expert each is for. A pair is an expert and the row it reads.
@@ -115,7 +98,7 @@ impl Kind {
     pub const fn max_payload_bytes(self) -> usize {
         match self {
             Self::Hello => 32,
-            Self::Welcome => 40 + MAX_BUILD_BYTES + 2 * MAX_LAYERS,
+            Self::Welcome => 0,
             Self::Rows | Self::Computed => MAX_PAYLOAD_BYTES,
             Self::Failed => MAX_FAILED_BYTES,
         }
@@ -177,7 +160,7 @@ impl Frame {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Hello(_) => Kind::Hello,
-            Self::Welcome(_) => Kind::Welcome,
+            Self::Welcome => Kind::Welcome,
             Self::Rows(_) => Kind::Rows,
             Self::Computed(_) => Kind::Computed,
             Self::Failed(_) => Kind::Failed,
@@ -249,8 +232,6 @@ pub enum FrameError {
     Place { place: u32, rows: usize },
     #[error("expert {0} does not fit 16 bits")]
     Expert(u32),
-    #[error("experts from {first} to {end}")]
-    Experts { first: u16, end: u16 },
     #[error("text that is not UTF-8")]
     Text,
 }

@@ -67,17 +67,23 @@ pub(crate) fn dial(
     config: Arc<ClientConfig>,
     timeout: Duration,
 ) -> Result<StreamOwned<ClientConnection, Socket>, LaneError> {
+    let (tcp, left) = reach(address, timeout)?;
+    shake_hands(Socket::new(tcp, after(left))?, config)
+}
+
+/// A connection, and what it left of `timeout`.
+pub(crate) fn reach(address: &str, timeout: Duration) -> Result<(TcpStream, Duration), LaneError> {
     let not_found = |source| LaneError::Address { address: address.to_owned(), source };
     let addresses = address.to_socket_addrs().map_err(not_found)?;
-    let deadline = after(timeout);
+    let begun = Instant::now();
+    let left = || timeout.saturating_sub(begun.elapsed());
     let mut failure = not_found(io::ErrorKind::NotFound.into());
     for one in addresses {
-        let left = deadline.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
-        if left.is_zero() {
+        if left().is_zero() {
             break;
         }
-        match TcpStream::connect_timeout(&one, left) {
-            Ok(tcp) => return shake_hands(Socket::new(tcp, deadline)?, config),
+        match TcpStream::connect_timeout(&one, left()) {
+            Ok(tcp) => return Ok((tcp, left())),
             Err(source) => failure = LaneError::Connect { address: address.to_owned(), source },
         }
     }
@@ -88,11 +94,14 @@ fn shake_hands(
     mut socket: Socket,
     config: Arc<ClientConfig>,
 ) -> Result<StreamOwned<ClientConnection, Socket>, LaneError> {
-    // Certificates are known by their fingerprint; the name is neither sent nor compared.
-    let name = ServerName::try_from("motley").map_err(io::Error::other)?;
-    let mut connection = ClientConnection::new(config, name)?;
+    let mut connection = ClientConnection::new(config, server_name()?)?;
     while connection.is_handshaking() {
         connection.complete_io(&mut socket)?;
     }
     Ok(StreamOwned::new(connection, socket))
+}
+
+/// Certificates are known by their fingerprint; the name is neither sent nor compared.
+pub(crate) fn server_name() -> io::Result<ServerName<'static>> {
+    ServerName::try_from("motley").map_err(io::Error::other)
 }

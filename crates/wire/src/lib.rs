@@ -6,6 +6,7 @@
 //! ```text
 //! head                                                worker
 //! Lane ── frames ── TLS 1.3, both pinned ── TCP ── Connection (a thread each)   ALPN motley-rows/1
+//! ControlClient ── gRPC ── TLS 1.3, both pinned ── Control (a thread each)      ALPN h2
 //! pair_with ── SPAKE2 ── TLS 1.3, nobody pinned ── Listener with an open code   ALPN motley-pair/1
 //! ```
 //!
@@ -18,11 +19,13 @@
 //! * [`lane`]: the head's end.
 //! * `code`: one short code, its attempts and its time; [`pair`]: two that know it learn each
 //!   other's certificates.
+//! * [`control`]: what a worker says of itself, by gRPC.
 //! * [`listen`]: the worker's end; `slots`: how many connections it has.
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a hand: it owns threads and reads the clock")]
 
 mod code;
+pub mod control;
 mod error;
 pub mod frame;
 pub mod keys;
@@ -36,10 +39,12 @@ mod slots;
 mod socket;
 mod tls;
 
+pub use control::client::{ControlClient, ControlError};
+pub use control::{Control, Offer, OfferError, WorkerFigures};
 pub use error::LaneError;
 pub use frame::{
     Computed, Frame, FrameError, FrameHeader, HEADER_BYTES, Hello, Kind, MAX_PAYLOAD_BYTES, Rows,
-    VERSION, Welcome, computed_bytes, rows_bytes,
+    VERSION, computed_bytes, rows_bytes,
 };
 pub use keys::{Fingerprint, Identity, KeyError, Peers};
 pub use lane::Lane;

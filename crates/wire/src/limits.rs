@@ -20,6 +20,20 @@ pub(crate) const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 /// Rest of a worker that cannot accept connections, say because it has no descriptors left.
 pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// Silence on a control connection after which the worker asks whether anybody is there, and the
+/// time for an answer.
+pub(crate) const CONTROL_PING_TIME: Duration = Duration::from_secs(20);
+/// Silence after which it ends, also where nobody has spoken HTTP/2 yet.
+pub(crate) const CONTROL_IDLE_TIME: Duration = Duration::from_secs(60);
+/// How often a worker looks whether it still serves, for those that watch.
+pub(crate) const CONTROL_WATCH_TIME: Duration = Duration::from_secs(1);
+/// Requests at once on one control connection.
+pub(crate) const CONTROL_STREAMS: u32 = 8;
+/// Bytes of one message of control: an offer has 4 KiB at most.
+pub(crate) const CONTROL_MESSAGE_BYTES: usize = 64 << 10;
+/// Bytes of its headers.
+pub(crate) const CONTROL_HEADER_BYTES: u32 = 16 << 10;
+
 /// How long a pairing code can be used, and how often it is tried.
 pub(crate) const CODE_TIME: Duration = Duration::from_secs(600);
 pub(crate) const CODE_ATTEMPTS: u32 = 3;

@@ -1,7 +1,9 @@
-//! The worker's end: accepts connections, finds out who is there, and gives known heads to whoever
-//! computes. What a stranger does ends its own connection and no other.
+//! The worker's end: accepts connections, finds out who is there, gives known heads to whoever
+//! computes, and answers those that ask about it. What a stranger does ends its own connection and no other.
 
 use crate::code::{Code, Desk};
+use crate::control::Control;
+use crate::control::serve::{self as control_end, Caller};
 use crate::error::LaneError;
 use crate::frame::Frame;
 use crate::keys::{Fingerprint, Identity, KeyError, Peers};
@@ -11,7 +13,7 @@ use crate::link::{Duplex, Link, Patience};
 use crate::pair::{self, Ends, PairError};
 use crate::slots::{Slot, Slots};
 use crate::socket::{Socket, after};
-use crate::tls::{self, ALPN_PAIR, ALPN_ROWS, Allowed};
+use crate::tls::{self, ALPN_CONTROL, ALPN_PAIR, ALPN_ROWS, Allowed};
 use rustls::server::{Accepted, Acceptor, ServerConfig};
 use rustls::{ServerConnection, StreamOwned};
 use std::io::{self, Write};
@@ -26,8 +28,9 @@ pub struct Listener {
     address: SocketAddr,
     fingerprint: Fingerprint,
     peers: Arc<Mutex<Peers>>,
-    /// For heads that are known, and for those that have a code.
+    /// For rows and for control, of heads that are known, and for heads that have a code.
     rows: Arc<ServerConfig>,
+    control: Arc<ServerConfig>,
     pairing: Arc<ServerConfig>,
     desk: Mutex<Desk>,
     slots: Slots,
@@ -46,6 +49,7 @@ impl Listener {
             tcp,
             fingerprint: identity.fingerprint(),
             rows: tls::server(&identity, Allowed::Known(Arc::clone(&peers)), ALPN_ROWS)?,
+            control: tls::server(&identity, Allowed::Known(Arc::clone(&peers)), ALPN_CONTROL)?,
             pairing: tls::server(&identity, Allowed::Anyone, ALPN_PAIR)?,
             peers,
             desk: Mutex::default(),
@@ -68,24 +72,26 @@ impl Listener {
     }
 
     /// Accepts connections until [`Listener::stop`] and then waits for those under way. Each known
-    /// head is given to `serve` on a thread of its own, at most [`crate::MAX_CONNECTIONS`] at once;
-    /// what happens beside that is told to `on_event`.
+    /// head is given to `serve` on a thread of its own, or asks `control` from one, at most
+    /// [`crate::MAX_CONNECTIONS`] at once; what happens beside that is told to `on_event`.
     pub fn run(
         &self,
         serve: impl Fn(Connection) + Send + Sync + 'static,
+        control: Arc<dyn Control>,
         on_event: impl Fn(Event) + Send + Sync + 'static,
     ) {
+        let host = Host { serve, control, on_event };
         std::thread::scope(|scope| {
             while !self.slots.stopped() {
                 let begun = self.next().and_then(|arrival| {
-                    let (serve, on_event) = (&serve, &on_event);
-                    let attend = move || self.attend(arrival, serve, on_event);
+                    let host = &host;
+                    let attend = move || self.attend(arrival, host);
                     let thread = std::thread::Builder::new().name("motley-wire".to_owned());
                     thread.spawn_scoped(scope, attend).map_err(Event::CannotAccept)
                 });
                 match begun {
                     Err(_) if self.slots.stopped() => return,
-                    Err(event) => on_event(event),
+                    Err(event) => (host.on_event)(event),
                     Ok(_) => {}
                 }
             }
@@ -120,8 +126,9 @@ impl Listener {
     }
 
     /// One connection, from its first byte to its end.
-    fn attend(&self, arrival: Arrival, serve: &impl Fn(Connection), on_event: &impl Fn(Event)) {
+    fn attend(&self, arrival: Arrival, host: &Host<impl Fn(Connection), impl Fn(Event)>) {
         let Arrival { tcp, from, slot } = arrival;
+        let Host { serve, control, on_event } = host;
         let welcomed = Socket::new(tcp, after(HANDSHAKE_TIME))
             .map_err(LaneError::from)
             .and_then(|socket| self.welcome(socket));
@@ -131,6 +138,14 @@ impl Listener {
                 serve(Connection { peer, from, link: Link::new(stream), _slot: slot });
                 on_event(Event::Ended { from, peer });
             }
+            Ok(Guest::Control(caller)) => {
+                let on_known = |peer| on_event(Event::ControlConnected { from, peer });
+                let config = Arc::clone(&self.control);
+                on_event(match control_end::attend(caller, config, control, on_known) {
+                    Ok(peer) => Event::ControlEnded { from, peer },
+                    Err(why) => Event::Refused { from, why },
+                });
+            }
             Ok(Guest::Pairing(stream, peer)) => on_event(match self.pair(stream, from, peer) {
                 Ok(()) => Event::Paired { from, peer },
                 Err(why) => Event::NotPaired { from, why },
@@ -139,15 +154,18 @@ impl Listener {
         }
     }
 
-    /// The handshake. What kind it is, the first message says.
+    /// The handshake. What kind it is, the first message says; that of control is only begun.
     fn welcome(&self, mut socket: Socket) -> Result<Guest, LaneError> {
         let accepted = match accept(&mut socket) {
             Ok(accepted) => accepted,
             Err(error) => return Err(refuse(socket, error)),
         };
-        let asked = accepted.client_hello().alpn().into_iter().flatten().any(|p| p == ALPN_PAIR);
         // Without a code it is treated as any other: there is no such protocol here.
-        let pairing = asked && self.desk().is_open(Instant::now());
+        let pairing = offers(&accepted, ALPN_PAIR) && self.desk().is_open(Instant::now());
+        if !pairing && offers(&accepted, ALPN_CONTROL) {
+            let (tcp, left) = socket.into_tcp()?;
+            return Ok(Guest::Control(Caller { accepted, tcp, left }));
+        }
         let (config, protocol) =
             if pairing { (&self.pairing, ALPN_PAIR) } else { (&self.rows, ALPN_ROWS) };
         let connection = match shake_hands(accepted, Arc::clone(config), &mut socket) {
@@ -203,11 +221,23 @@ struct Arrival {
     slot: Slot,
 }
 
+/// What the caller of [`Listener::run`] does with connections.
+struct Host<S, E> {
+    serve: S,
+    control: Arc<dyn Control>,
+    on_event: E,
+}
+
 type Stream = StreamOwned<ServerConnection, Socket>;
 
 enum Guest {
     Known(Stream, Fingerprint),
+    Control(Caller),
     Pairing(Stream, Fingerprint),
+}
+
+fn offers(accepted: &Accepted, protocol: &[u8]) -> bool {
+    accepted.client_hello().alpn().into_iter().flatten().any(|offered| offered == protocol)
 }
 
 /// The first message of a handshake.
@@ -288,17 +318,43 @@ impl Connection {
 #[non_exhaustive]
 pub enum Event {
     /// A known head is being served.
-    Connected { from: SocketAddr, peer: Fingerprint },
+    Connected {
+        from: SocketAddr,
+        peer: Fingerprint,
+    },
     /// Its connection is over.
-    Ended { from: SocketAddr, peer: Fingerprint },
+    Ended {
+        from: SocketAddr,
+        peer: Fingerprint,
+    },
+    /// A known head asks about the worker, and does so no longer.
+    ControlConnected {
+        from: SocketAddr,
+        peer: Fingerprint,
+    },
+    ControlEnded {
+        from: SocketAddr,
+        peer: Fingerprint,
+    },
     /// Nobody that is known.
-    Refused { from: SocketAddr, why: LaneError },
+    Refused {
+        from: SocketAddr,
+        why: LaneError,
+    },
     /// All connections are taken.
-    Full { from: SocketAddr },
+    Full {
+        from: SocketAddr,
+    },
     /// A head had the code and is known from now on.
-    Paired { from: SocketAddr, peer: Fingerprint },
+    Paired {
+        from: SocketAddr,
+        peer: Fingerprint,
+    },
     /// It had not.
-    NotPaired { from: SocketAddr, why: PairError },
+    NotPaired {
+        from: SocketAddr,
+        why: PairError,
+    },
     /// The system gives no connection, or no thread for one.
     CannotAccept(io::Error),
 }

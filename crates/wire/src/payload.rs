@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Hello     model 32
-//! Welcome   model 32 · first expert 2 · end 2 · build bytes 2 · layers 2 · build · layers 2 each
+//! Welcome   nothing
 //! Rows      decode 1 · zero 1 · layer 2 · width 4 · pairs 4 · hidden rows 4
 //!           · experts 2 each · places 2 each · hidden 4 each
 //! Computed  width 4 · pairs 4 · microseconds 4 · rows 4 each
@@ -10,16 +10,15 @@
 //! ```
 
 use crate::frame::{
-    Computed, Frame, FrameError, HEADER_BYTES, Hello, Kind, MAX_BUILD_BYTES, MAX_FAILED_BYTES,
-    MAX_LAYERS, MAX_PAIRS, MAX_WIDTH, Rows, Welcome, computed_bytes, rows_bytes,
+    Computed, Frame, FrameError, HEADER_BYTES, Hello, Kind, MAX_FAILED_BYTES, MAX_PAIRS, MAX_WIDTH,
+    Rows, computed_bytes, rows_bytes,
 };
 
 impl Frame {
     /// Everything that is asked of a frame whichever way it goes.
     pub(crate) fn check(&self) -> Result<(), FrameError> {
         match self {
-            Self::Hello(_) | Self::Failed(_) => Ok(()),
-            Self::Welcome(welcome) => welcome.check(),
+            Self::Hello(_) | Self::Welcome | Self::Failed(_) => Ok(()),
             Self::Rows(rows) => rows.check(),
             Self::Computed(computed) => computed.check(),
         }
@@ -29,7 +28,7 @@ impl Frame {
     pub(crate) fn payload_bytes(&self) -> usize {
         match self {
             Self::Hello(_) => 32,
-            Self::Welcome(welcome) => 40 + welcome.build.len() + 2 * welcome.layers.len(),
+            Self::Welcome => 0,
             Self::Rows(rows) => {
                 let hidden_rows = rows.hidden.len() / rows.width as usize;
                 rows_bytes(rows.experts.len(), hidden_rows, rows.width as usize) - HEADER_BYTES
@@ -46,7 +45,7 @@ impl Frame {
     pub(crate) fn write_payload(&self, into: &mut Vec<u8>) {
         match self {
             Self::Hello(hello) => into.extend(hello.model),
-            Self::Welcome(welcome) => welcome.write(into),
+            Self::Welcome => {}
             Self::Rows(rows) => rows.write(into),
             Self::Computed(computed) => computed.write(into),
             Self::Failed(text) => into.extend(cut(text).as_bytes()),
@@ -61,40 +60,11 @@ impl Frame {
                 reader.expect(32)?;
                 Ok(Self::Hello(Hello { model: reader.array()? }))
             }
-            Kind::Welcome => Welcome::read(&mut reader).map(Self::Welcome),
+            Kind::Welcome => reader.expect(0).map(|()| Self::Welcome),
             Kind::Rows => Rows::read(&mut reader).map(Self::Rows),
             Kind::Computed => Computed::read(&mut reader).map(Self::Computed),
             Kind::Failed => text(payload).map(Self::Failed),
         }
-    }
-}
-
-impl Welcome {
-    fn check(&self) -> Result<(), FrameError> {
-        count("bytes of a build", self.build.len(), 0, MAX_BUILD_BYTES)?;
-        count("layers", self.layers.len(), 0, MAX_LAYERS)?;
-        let (first, end) = self.experts;
-        if first <= end { Ok(()) } else { Err(FrameError::Experts { first, end }) }
-    }
-
-    fn write(&self, into: &mut Vec<u8>) {
-        into.extend(self.model);
-        let counts = [self.build.len() as u16, self.layers.len() as u16];
-        for value in [self.experts.0, self.experts.1].into_iter().chain(counts) {
-            into.extend(value.to_le_bytes());
-        }
-        into.extend(self.build.as_bytes());
-        into.extend(self.layers.iter().flat_map(|layer| layer.to_le_bytes()));
-    }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
-        let model = reader.array()?;
-        let experts = (reader.u16()?, reader.u16()?);
-        let (build_bytes, layers) = (reader.u16()? as usize, reader.u16()? as usize);
-        reader.expect(40 + build_bytes + 2 * layers)?;
-        let build = text(reader.bytes(build_bytes)?)?;
-        let layers = reader.u16s(layers)?.collect();
-        Ok(Self { model, build, layers, experts })
     }
 }
 

@@ -36,6 +36,17 @@ impl Socket {
         self.0.get_mut().deadline = deadline;
     }
 
+    /// The connection without its buffer, and the time that is left. Bytes that would be lost are
+    /// an error.
+    pub(crate) fn into_tcp(self) -> io::Result<(TcpStream, Duration)> {
+        if !self.0.buffer().is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let timed = self.0.into_inner();
+        let left = timed.left()?.unwrap_or(Duration::MAX);
+        Ok((timed.tcp, left))
+    }
+
     /// Ends the connection so that the last words arrive: bytes nobody read would make the system
     /// tear it down before they do.
     pub(crate) fn farewell(mut self) {

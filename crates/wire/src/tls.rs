@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Protocol of frames.
 pub(crate) const ALPN_ROWS: &[u8] = b"motley-rows/1";
+/// Protocol of control: HTTP/2.
+pub(crate) const ALPN_CONTROL: &[u8] = b"h2";
 /// Protocol of two that do not know each other yet.
 pub(crate) const ALPN_PAIR: &[u8] = b"motley-pair/1";
 

@@ -2,9 +2,8 @@
 //! bytes whatever do more than be refused.
 
 use motley_wire::frame::{
-    Computed, Frame, FrameError, FrameHeader, HEADER_BYTES, Hello, Kind, MAX_BUILD_BYTES,
-    MAX_FAILED_BYTES, MAX_LAYERS, MAX_PAIRS, MAX_PAYLOAD_BYTES, MAX_WIDTH, Rows, Welcome,
-    computed_bytes, rows_bytes,
+    Computed, Frame, FrameError, FrameHeader, HEADER_BYTES, Hello, Kind, MAX_FAILED_BYTES,
+    MAX_PAIRS, MAX_PAYLOAD_BYTES, MAX_WIDTH, Rows, computed_bytes, rows_bytes,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -49,16 +48,10 @@ fn computed() -> impl Strategy<Value = Computed> {
     })
 }
 
-fn welcome() -> impl Strategy<Value = Welcome> {
-    let experts = (any::<u16>(), any::<u16>()).prop_map(|(a, b)| (a.min(b), a.max(b)));
-    (any::<[u8; 32]>(), "\\PC{0,60}", vec(any::<u16>(), 0..=MAX_LAYERS), experts)
-        .prop_map(|(model, build, layers, experts)| Welcome { model, build, layers, experts })
-}
-
 fn frames() -> impl Strategy<Value = Frame> {
     prop_oneof![
         any::<[u8; 32]>().prop_map(|model| Frame::Hello(Hello { model })),
-        welcome().prop_map(Frame::Welcome),
+        Just(Frame::Welcome),
         rows().prop_map(Frame::Rows),
         computed().prop_map(Frame::Computed),
         "\\PC{0,80}".prop_map(Frame::Failed),
@@ -244,15 +237,13 @@ fn texts_are_utf_8_and_short() {
     assert_eq!(decoded(&bytes), Ok((0, Frame::Failed("ß".repeat(MAX_FAILED_BYTES / 2)))));
     let odd = encoded(&Frame::Failed("x".to_owned() + &"ß".repeat(MAX_FAILED_BYTES)), 0);
     assert_eq!(odd.len(), HEADER_BYTES + MAX_FAILED_BYTES - 1);
-    let welcome = |build: usize, layers: usize, experts| {
-        let (build, layers) = ("x".repeat(build), vec![0; layers]);
-        let welcome = Welcome { model: [0; 32], build, layers, experts };
-        Frame::Welcome(welcome).encode(0, &mut Vec::new())
-    };
-    assert_eq!(welcome(MAX_BUILD_BYTES, MAX_LAYERS, (0, 0)), Ok(()));
-    assert!(welcome(MAX_BUILD_BYTES + 1, 0, (0, 1)).is_err());
-    assert!(welcome(0, MAX_LAYERS + 1, (0, 1)).is_err());
-    assert_eq!(welcome(0, 0, (2, 1)), Err(FrameError::Experts { first: 2, end: 1 }));
+}
+
+#[test]
+fn a_welcome_says_nothing_more() {
+    assert_eq!(encoded(&Frame::Welcome, 4).len(), HEADER_BYTES);
+    let longer = FrameHeader { kind: Kind::Welcome, length: 1, block: 4 };
+    assert!(matches!(Frame::decode(&longer, &[0]), Err(FrameError::Long { most: 0, .. })));
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn a_known_head_without_the_protocol_is_refused() {
     let head = Machine::new();
     let worker = Worker::knowing(&[&head]);
     let read = |protocol| raw_client(&worker.address(), Some(&head), protocol).read(&mut [0]);
-    let error = read(Some("h2")).unwrap_err();
+    let error = read(Some("h3")).unwrap_err();
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
     assert!(matches!(read(None), Ok(0) | Err(_)));
     worker.wait_for("Refused");

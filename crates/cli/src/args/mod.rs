@@ -47,7 +47,7 @@ pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, Syntheti
 pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
 pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs};
-pub(crate) use worker::{Worker, WorkersArgs};
+pub(crate) use worker::{KnownWorkers, Worker, WorkersArgs};
 
 const AFTER_HELP: &str =
     "Every flag can also be set as a variable (MOTLEY_MEMORY=12G) or in a file: `motley config`.";
@@ -109,6 +109,8 @@ pub(crate) enum Command {
     Env(Env),
     /// Compute experts for other machines: `motley run --workers` there sends rows here
     Worker(Worker),
+    /// Show the workers this machine has met, whether they answer and what they have done
+    Workers(KnownWorkers),
     /// Serve a model in the background, also after a restart
     #[command(subcommand)]
     Service(Service),

@@ -38,6 +38,14 @@ pub(crate) struct Worker {
     pub(crate) trust: TrustArgs,
 }
 
+/// `motley workers`.
+#[derive(Debug, Args)]
+pub(crate) struct KnownWorkers {
+    /// Host and port of each (default: all that are known)
+    #[arg(value_name = "HOST:PORT")]
+    pub(crate) workers: Vec<String>,
+}
+
 /// Workers of a head.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Workers")]

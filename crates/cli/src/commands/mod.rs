@@ -11,6 +11,7 @@ pub(crate) mod env;
 pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod inspect;
+pub(crate) mod known_workers;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod measure_job;

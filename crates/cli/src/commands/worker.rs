@@ -12,11 +12,10 @@ use motley_engine::{
 use motley_model::{ModelSpec, format_bytes};
 use motley_plan::ModelNeeds;
 use motley_plan::worker::worker_slots;
-use motley_wire::{Event, Listener};
-use motley_worker::{Offer, serve};
+use motley_wire::{Connection, Event, Listener, Offer};
 use serde_json::json;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, asked: &Worker) -> Result<()> {
@@ -37,20 +36,18 @@ pub(crate) fn run(global: &Global, asked: &Worker) -> Result<()> {
     let listener = Listener::bind(asked.listen, &folder)?;
     let code = asked.pair.then(|| listener.open_code());
     announce(global, &listener, &offer, (here, slots, needs.slot_bytes), code.as_deref())?;
-    answer(&listener, Arc::new(Mutex::new(worker)), offer);
+    answer(&listener, Arc::new(motley_worker::Worker::new(offer, worker)));
     Ok(())
 }
 
-fn answer(listener: &Listener, worker: Arc<Mutex<ExpertWorker>>, offer: Offer) {
-    let heads = move |mut connection: motley_wire::Connection| match serve(
-        &mut connection,
-        &worker,
-        &offer,
-    ) {
-        Ok(served) => tracing::info!("{}: left: {served:?}", connection.peer),
-        Err(error) => tracing::info!("{}: {error}", connection.peer),
+fn answer(listener: &Listener, worker: Arc<motley_worker::Worker>) {
+    let rows = Arc::clone(&worker);
+    let heads = move |mut connection: Connection| {
+        if let Err(error) = rows.serve(&mut connection) {
+            tracing::info!("{}: {error}", connection.peer);
+        }
     };
-    listener.run(heads, |event| match event {
+    listener.run(heads, worker, |event| match event {
         Event::Paired { peer, .. } => note(&format!("paired with {peer}")),
         other => tracing::info!("{other:?}"),
     });

@@ -1,9 +1,12 @@
-//! A worker that doubles rows, and strangers that speak TLS without the library's manners.
+//! A worker that doubles rows and tells about it, and strangers that speak TLS without the library's manners.
 #![allow(dead_code, reason = "each test takes what it needs")]
 #![allow(clippy::disallowed_methods, reason = "tests own threads and read the clock")]
 
 use motley_wire::frame::{Computed, Frame, Rows};
-use motley_wire::{Connection, Event, Fingerprint, Identity, Lane, LaneError, Listener, Peers};
+use motley_wire::{
+    Connection, Control, ControlClient, ControlError, Event, Fingerprint, Identity, Lane,
+    LaneError, Listener, Offer, Peers, WorkerFigures,
+};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{ring, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -55,9 +58,48 @@ impl Machine {
     }
 }
 
+/// What a worker says of itself; anything.
+pub(crate) struct Said {
+    pub(crate) offer: Offer,
+    pub(crate) figures: WorkerFigures,
+    pub(crate) serving: bool,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        let offer = Offer {
+            model: [7; 32],
+            build: "motley 1 avx2".to_owned(),
+            layers: vec![2, 3, 65_535],
+            experts: 0..128,
+        };
+        let (requests, rows, failed, compute_us, disk_bytes, heads) = (1, 2, 3, 4, u64::MAX, 6);
+        let figures = WorkerFigures { requests, rows, failed, compute_us, disk_bytes, heads };
+        Self { offer, figures, serving: true }
+    }
+}
+
+#[derive(Default)]
+struct Mouth(Mutex<Said>);
+
+impl Control for Mouth {
+    fn offer(&self) -> Offer {
+        self.0.lock().unwrap().offer.clone()
+    }
+
+    fn figures(&self) -> WorkerFigures {
+        self.0.lock().unwrap().figures
+    }
+
+    fn is_serving(&self) -> bool {
+        self.0.lock().unwrap().serving
+    }
+}
+
 /// A worker on a thread, which doubles rows.
 pub(crate) struct Worker {
     pub(crate) machine: Machine,
+    mouth: Arc<Mouth>,
     pub(crate) listener: Arc<Listener>,
     pub(crate) events: Arc<Mutex<Vec<String>>>,
     running: Option<JoinHandle<()>>,
@@ -73,12 +115,14 @@ impl Worker {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listener = Arc::new(Listener::bind(address, machine.folder.path()).expect("a port"));
         let events = Arc::<Mutex<Vec<String>>>::default();
+        let mouth = Arc::<Mouth>::default();
         let (runner, told) = (Arc::clone(&listener), Arc::clone(&events));
+        let control = Arc::clone(&mouth);
         let running = std::thread::spawn(move || {
             let tell = move |event: Event| told.lock().unwrap().push(format!("{event:?}"));
-            runner.run(serve, tell);
+            runner.run(serve, control, tell);
         });
-        Self { machine, listener, events, running: Some(running) }
+        Self { machine, mouth, listener, events, running: Some(running) }
     }
 
     pub(crate) fn address(&self) -> String {
@@ -87,6 +131,15 @@ impl Worker {
 
     pub(crate) fn lane(&self, head: &Machine) -> Result<Lane, LaneError> {
         Lane::connect(&self.address(), &head.identity, self.machine.fingerprint(), LONG)
+    }
+
+    pub(crate) fn control(&self, head: &Machine) -> Result<ControlClient, ControlError> {
+        ControlClient::connect(&self.address(), &head.identity, self.machine.fingerprint(), LONG)
+    }
+
+    /// From now on it says something else.
+    pub(crate) fn say(&self, change: impl FnOnce(&mut Said)) {
+        change(&mut self.mouth.0.lock().unwrap());
     }
 
     /// Waits for an event with these words.

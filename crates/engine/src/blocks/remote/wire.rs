@@ -5,7 +5,7 @@ use super::test_rows::{ask, at_home, test_rows};
 use super::{RemoteUnit, RemoteWorker};
 use crate::worker::ExpertWorker;
 use motley_wire::frame::{Computed, Frame, Hello, Rows};
-use motley_wire::{Fingerprint, Identity, Lane};
+use motley_wire::{ControlClient, ControlError, Fingerprint, Identity, Lane, LaneError, Offer};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ impl RemoteUnit {
         model: [u8; 32],
         home: &mut ExpertWorker,
     ) -> Result<RemoteWorker, String> {
-        let (mut lane, welcomed) = greet(address, identity, model)?;
+        let welcomed = join(address, identity, model)?;
+        let mut lane = greet(address, identity, model)?;
         let width = welcomed.layers.first().and_then(|&layer| home.width(layer.into()));
         let (width, _) = width.ok_or("it computes no layer of this model")?;
         let tests = test_rows(&welcomed, width).ok_or("it computes no expert")?;
@@ -39,8 +40,9 @@ impl RemoteUnit {
         let again = (address.clone(), Arc::clone(identity), welcomed.clone());
         let connect: Connect = Arc::new(move || {
             let (address, identity, before) = &again;
-            let (mut lane, welcomed) = greet(address, identity, model)?;
-            if welcomed != *before || ask(&mut lane, &tests)? != answers {
+            let mut lane = greet(address, identity, model)?;
+            // Asked after the lane is there, so that the answer is of this worker or a later one.
+            if join(address, identity, model)? != *before || ask(&mut lane, &tests)? != answers {
                 return Err("it computes something else now".into());
             }
             Ok(Box::new(lane) as Box<dyn Exchange>)
@@ -50,22 +52,28 @@ impl RemoteUnit {
     }
 }
 
+/// What it computes.
+fn join(address: &WorkerAddress, identity: &Identity, model: [u8; 32]) -> Result<Welcomed, String> {
+    let said = |error: ControlError| error.to_string();
+    let mut control = ControlClient::connect(&address.name, identity, address.peer, CONNECT_TIME)
+        .map_err(said)?;
+    let Offer { build, layers, experts, .. } = control.join(model).map_err(said)?;
+    Ok(Welcomed { build, layers, experts: (experts.start, experts.end) })
+}
+
+/// A connection for rows.
 fn greet(
     address: &WorkerAddress,
     identity: &Identity,
     model: [u8; 32],
-) -> Result<(WireLane, Welcomed), String> {
-    let said = |error: motley_wire::LaneError| error.to_string();
+) -> Result<WireLane, String> {
+    let said = |error: LaneError| error.to_string();
     let mut lane =
         Lane::connect(&address.name, identity, address.peer, CONNECT_TIME).map_err(said)?;
     lane.send(0, &Frame::Hello(Hello { model })).map_err(said)?;
-    let (_, answer) = lane.receive(CONNECT_TIME).map_err(said)?;
-    match answer {
-        Frame::Welcome(welcome) if welcome.model == model => {
-            let (build, layers, experts) = (welcome.build, welcome.layers, welcome.experts);
-            Ok((WireLane(lane), Welcomed { build, layers, experts }))
-        }
-        Frame::Failed(reason) => Err(reason),
+    match lane.receive(CONNECT_TIME).map_err(said)? {
+        (_, Frame::Welcome) => Ok(WireLane(lane)),
+        (_, Frame::Failed(reason)) => Err(reason),
         _ => Err("it does not greet as a worker does".into()),
     }
 }
@@ -75,7 +83,7 @@ struct WireLane(Lane);
 
 impl Exchange for WireLane {
     fn exchange(&mut self, block: u64, rows: Rows, deadline: Duration) -> Result<Answer, String> {
-        let said = |error: motley_wire::LaneError| error.to_string();
+        let said = |error: LaneError| error.to_string();
         self.0.send(block, &Frame::Rows(rows)).map_err(said)?;
         match self.0.receive(deadline).map_err(said)? {
             (of, Frame::Computed(Computed { rows, compute_us, .. })) if of == block => {
