@@ -7,6 +7,7 @@
 //! * [`time`]: [`Nanos`], the one unit of time that crosses crates.
 //! * [`compute`]: time of one expert on one unit for a number of tokens.
 //! * [`transfer`]: time to move bytes over a link.
+//! * [`exchange`]: time of rows that other hosts compute.
 //! * [`power`]: A3, what a choice of CPU cores draws, without a meter.
 //! * [`derive`](mod@derive): the models from a machine description and an expert's shape.
 //! * [`parallel`]: one expert split over several units (G1).
@@ -19,6 +20,7 @@
 pub mod calibration;
 pub mod compute;
 pub mod derive;
+pub mod exchange;
 pub mod fit;
 pub mod nnls;
 pub mod parallel;
@@ -30,6 +32,7 @@ pub mod transfer;
 pub use calibration::{CalibrationError, CalibrationFile, ExpertCost, WeightLayout};
 pub use compute::{ComputeCost, ComputeSample};
 pub use derive::{Efficiency, ExpertShape};
+pub use exchange::HostLink;
 pub use fit::{Fit, FitError, Residuals};
 pub use parallel::TensorParallel;
 pub use power::PowerHeuristic;

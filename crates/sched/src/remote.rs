@@ -2,13 +2,58 @@
 //! expert, and where several have it, to the one that would be done first. What nobody has stays at
 //! home.
 
+use std::ops::Range;
+
+/// Bits of one word of a set.
+const WORD: usize = u64::BITS as usize;
+
+/// Experts of any layers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExpertSet {
+    /// By layer, one bit for each expert; shorter where none follow.
+    layers: Vec<Vec<u64>>,
+}
+
+impl ExpertSet {
+    /// The same `experts` of each of `layers`.
+    pub fn of_layers(layers: impl IntoIterator<Item = usize>, experts: Range<u16>) -> Self {
+        let mut set = Self::default();
+        for layer in layers {
+            experts.clone().for_each(|expert| set.insert(layer, expert));
+        }
+        set
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, layer: usize, expert: u16) {
+        let (word, bit) = (usize::from(expert) / WORD, usize::from(expert) % WORD);
+        if self.layers.len() <= layer {
+            self.layers.resize(layer + 1, Vec::new());
+        }
+        let words = &mut self.layers[layer];
+        if words.len() <= word {
+            words.resize(word + 1, 0);
+        }
+        words[word] |= 1 << bit;
+    }
+
+    /// Whether it is in.
+    pub fn contains(&self, layer: usize, expert: u16) -> bool {
+        let (word, bit) = (usize::from(expert) / WORD, usize::from(expert) % WORD);
+        let word = self.layers.get(layer).and_then(|words| words.get(word));
+        word.is_some_and(|word| word >> bit & 1 == 1)
+    }
+
+    /// How many are in.
+    pub fn count(&self) -> u32 {
+        self.layers.iter().flatten().map(|word| word.count_ones()).sum()
+    }
+}
+
 /// What a worker computes, and whether it can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shard {
-    /// By layer: whether it has experts of it.
-    pub layers: Vec<bool>,
-    /// First expert of each layer it has, and one past the last.
-    pub experts: (u16, u16),
+    pub experts: ExpertSet,
     /// Whether it answers.
     pub answers: bool,
 }
@@ -16,8 +61,7 @@ pub struct Shard {
 impl Shard {
     /// Whether it has this expert and answers.
     pub fn has(&self, layer: usize, expert: u16) -> bool {
-        let layer = self.layers.get(layer).copied().unwrap_or(false);
-        self.answers && layer && (self.experts.0..self.experts.1).contains(&expert)
+        self.answers && self.experts.contains(layer, expert)
     }
 }
 
@@ -49,8 +93,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shard(layers: &[bool], experts: (u16, u16)) -> Shard {
-        Shard { layers: layers.to_vec(), experts, answers: true }
+    fn shard(layers: Range<usize>, experts: Range<u16>) -> Shard {
+        Shard { experts: ExpertSet::of_layers(layers, experts), answers: true }
     }
 
     /// Experts from the first on, with so many rows each.
@@ -60,8 +104,19 @@ mod tests {
     }
 
     #[test]
+    fn a_set_has_what_was_put_in() {
+        let mut set = ExpertSet::of_layers([1, 3], 62..66);
+        set.insert(2, 130);
+        let all = (0..5).flat_map(|layer| (0..256).map(move |expert| (layer, expert)));
+        let found: Vec<_> = all.filter(|&(layer, expert)| set.contains(layer, expert)).collect();
+        let wide = |layer| (62..66).map(move |expert| (layer, expert));
+        assert_eq!(found, wide(1).chain([(2, 130)]).chain(wide(3)).collect::<Vec<_>>());
+        assert_eq!((set.count(), ExpertSet::default().count()), (9, 0));
+    }
+
+    #[test]
     fn whole_layers_go_to_whoever_has_them() {
-        let shards = [shard(&[true, false], (0, 8)), shard(&[false, true], (0, 8))];
+        let shards = [shard(0..1, 0..8), shard(1..2, 0..8)];
         let rows = [1, 2, 3];
         assert_eq!(shared(0, &rows, &shards), [Some(0); 3]);
         assert_eq!(shared(1, &rows, &shards), [Some(1); 3]);
@@ -70,7 +125,7 @@ mod tests {
 
     #[test]
     fn replicas_share_and_stand_in_for_each_other() {
-        let mut shards = [shard(&[true], (0, 4)), shard(&[true], (0, 4))];
+        let mut shards = [shard(0..1, 0..4), shard(0..1, 0..4)];
         // 5 on one side; 4, 1 on the other.
         let all = [1, 5, 4];
         assert_eq!(shared(0, &all, &shards), [Some(1), Some(0), Some(1)]);
@@ -86,7 +141,7 @@ mod tests {
             rows in prop::collection::vec(1_u32..64, 1..32),
             workers in 1_usize..5,
         ) {
-            let shards: Vec<Shard> = (0..workers).map(|_| shard(&[true], (0, 24))).collect();
+            let shards: Vec<Shard> = (0..workers).map(|_| shard(0..1, 0..24)).collect();
             let chosen = shared(0, &rows, &shards);
             let mut sums = vec![0_u32; workers];
             for (expert, (rows, worker)) in rows.iter().zip(&chosen).enumerate() {

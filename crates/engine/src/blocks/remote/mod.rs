@@ -21,7 +21,7 @@ use crate::blocks::loads::Loads;
 use lane::{Job, LaneThread, Returned};
 use motley_ggml::{CpuUnit, ExpertBlock};
 use motley_sched::Phase;
-use motley_sched::remote::{Shard, share_out};
+use motley_sched::remote::{ExpertSet, Shard, share_out};
 use motley_wire::frame::{MAX_PAIRS, MAX_PAYLOAD_BYTES, Rows, computed_bytes, rows_bytes};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -221,13 +221,10 @@ impl FirstUnit for RemoteUnit {
 }
 
 fn shard(layers: usize, welcomed: &Welcomed) -> Shard {
-    let mut has = vec![false; layers];
-    for &layer in &welcomed.layers {
-        if let Some(has) = has.get_mut(usize::from(layer)) {
-            *has = true;
-        }
-    }
-    Shard { layers: has, experts: welcomed.experts, answers: true }
+    let own = welcomed.layers.iter().map(|&layer| usize::from(layer));
+    let (first, end) = welcomed.experts;
+    let experts = ExpertSet::of_layers(own.filter(|layer| *layer < layers), first..end);
+    Shard { experts, answers: true }
 }
 
 /// Rows of one request: neither it nor its answer may be longer than a frame.
