@@ -19,6 +19,7 @@
 //! - [`file`](mod@file): a decision as text.
 //! - [`tiers`]: N2, N4, N5: static shapes.
 //! - [`together`]: memory of several models on one machine.
+//! - [`hosts`]: W9, which machine has which experts, and whether other machines pay.
 //! - [`worker`]: memory of a machine that has experts and nothing else.
 //! - `words`: numbers for people.
 
@@ -33,6 +34,7 @@ pub mod device_use;
 pub mod expert_costs;
 pub mod file;
 pub mod headroom;
+pub mod hosts;
 pub mod kernels;
 mod measured;
 pub mod needs;

@@ -128,7 +128,7 @@ pub(crate) fn expert_unit<'a>(case: &Case<'a>) -> &'a UnitRates {
 }
 
 /// Every number of successes in `count` trials with its chance.
-fn binomial(count: u32, chance: f64) -> Vec<(u32, f64)> {
+pub(crate) fn binomial(count: u32, chance: f64) -> Vec<(u32, f64)> {
     let chance = chance.clamp(0.0, 1.0);
     let mut chances = vec![0.0; count as usize + 1];
     chances[0] = 1.0;

@@ -60,6 +60,15 @@ pub fn decode(case: &Case<'_>) -> Prediction {
     pass(case, 1, &there, f64::from(case.demand.used))
 }
 
+/// One pass that decodes a token of each of `streams` conversations.
+pub fn together(case: &Case<'_>, streams: u32) -> Prediction {
+    if streams <= 1 {
+        return decode(case);
+    }
+    let distinct = hits::distinct_experts(case.demand, case.profile, streams);
+    pass(case, streams, &Whereabouts::decode(case), distinct)
+}
+
 /// One pass that reads a chunk of `tokens` of the prompt.
 pub fn prefill(case: &Case<'_>, tokens: u32) -> Prediction {
     let there = Whereabouts::prefill(case);

@@ -1,0 +1,55 @@
+//! How much the head keeps of a block: rows to others take time on the cable, its own do not. One
+//! number, a worker's speed as placing sees it.
+
+/// Least speed of a worker beside the head: it is there for its memory as well.
+const LEAST: f64 = 0.05;
+
+/// A block of one layer, as its experts are divided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Block {
+    /// Different experts that are computed by the head's CPU or by workers.
+    pub experts: f64,
+    /// One of them, where it is in memory.
+    pub expert_us: f64,
+    /// The rows of one on their way back.
+    pub answer_us: f64,
+    /// What no share makes shorter: the round trip, and rows on their way there.
+    pub fixed_us: f64,
+    pub workers: u32,
+}
+
+/// Speed of each worker beside the head's 1 with which both are done at once:
+///
+/// ```text
+/// h · expert = fixed + n · (expert / workers + answer),   h + n = experts
+/// ```
+pub fn worker_speed(block: &Block) -> f64 {
+    let Block { experts, expert_us, answer_us, fixed_us, workers } = *block;
+    let workers = f64::from(workers.max(1));
+    let each_us = expert_us / workers + answer_us;
+    let kept = (fixed_us + experts * each_us) / (expert_us + each_us).max(f64::MIN_POSITIVE);
+    let sent = (experts - kept).max(0.0);
+    (sent / workers / kept.max(f64::MIN_POSITIVE)).clamp(LEAST, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: Block =
+        Block { experts: 8.0, expert_us: 200.0, answer_us: 50.0, fixed_us: 300.0, workers: 2 };
+
+    #[test]
+    fn head_and_workers_are_done_at_once() {
+        // h · 200 = 300 + (8 − h) · 150: h = 30 / 7, and the others have 13 / 7 each.
+        assert!((worker_speed(&BLOCK) - 13.0 / 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_free_cable_makes_hosts_equal_and_a_slow_one_leaves_the_head_alone() {
+        let free = Block { answer_us: 0.0, fixed_us: 0.0, ..BLOCK };
+        assert!((worker_speed(&free) - 1.0).abs() < 1e-9);
+        let slow = Block { fixed_us: 2000.0, ..BLOCK };
+        assert_eq!(worker_speed(&slow), LEAST);
+    }
+}
