@@ -21,6 +21,9 @@ pub enum ReproduceError {
     /// The same, for the costs of its experts.
     #[error(transparent)]
     Regime(#[from] motley_sched::regime::RegimeError),
+    /// A machine and its workers could not be put together.
+    #[error(transparent)]
+    Setup(#[from] motley_sim::setup::SetupError),
     /// A ready machine could not be read.
     #[error(transparent)]
     MachineFile(#[from] MachineError),

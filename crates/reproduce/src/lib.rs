@@ -12,6 +12,7 @@
 //! - [`npumoe`]: prefill on a static-graph device, plan and costs (N9).
 //! - [`machines`]: three machines and three models, beside two other systems' policies.
 //! - [`tiers`]: disk, RAM and GPUs at once, beside the best of two memories.
+//! - [`hosts`]: a head and its workers, beside the head alone and whole layers on each host.
 //! - [`error`]: why a reproduction could not be made.
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod compared;
 pub mod document;
 pub mod error;
 pub mod gpu_ndp;
+pub mod hosts;
 pub mod hybrimoe;
 pub mod machines;
 pub mod npumoe;

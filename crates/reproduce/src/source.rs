@@ -2,7 +2,7 @@
 
 use crate::document::{Assumed, Document, Figure};
 use crate::error::ReproduceError;
-use crate::{aecs, gpu_ndp, hybrimoe, machines, npumoe, tiers};
+use crate::{aecs, gpu_ndp, hosts, hybrimoe, machines, npumoe, tiers};
 
 /// The sources there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +19,21 @@ pub enum Source {
     Machines,
     /// No paper: disk, RAM and GPUs at once.
     Tiers,
+    /// No paper: a head and its workers.
+    Hosts,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Hybrimoe, Self::GpuNdp, Self::Aecs, Self::Npumoe, Self::Machines, Self::Tiers];
+    pub const ALL: [Self; 7] = [
+        Self::Hybrimoe,
+        Self::GpuNdp,
+        Self::Aecs,
+        Self::Npumoe,
+        Self::Machines,
+        Self::Tiers,
+        Self::Hosts,
+    ];
 
     /// Name of its document, and on the command line.
     pub fn name(self) -> &'static str {
@@ -35,12 +44,13 @@ impl Source {
             Self::Npumoe => npumoe::NAME,
             Self::Machines => machines::NAME,
             Self::Tiers => tiers::NAME,
+            Self::Hosts => hosts::NAME,
         }
     }
 
     /// What ours is compared with.
     pub fn compared_with(self) -> &'static str {
-        if matches!(self, Self::Machines | Self::Tiers) { "Goal" } else { "Paper" }
+        if matches!(self, Self::Machines | Self::Tiers | Self::Hosts) { "Goal" } else { "Paper" }
     }
 
     /// One line on what was published.
@@ -52,6 +62,7 @@ impl Source {
             Self::Npumoe => "prefill on a static-graph device (N9): tiers, groups, ladder",
             Self::Machines => "three machines, three models: speed-up over pinned experts",
             Self::Tiers => "disk, RAM and GPUs at once: speed-up over the best two memories",
+            Self::Hosts => "a head and its workers: speed-up over its disk and over whole layers",
         }
     }
 
@@ -64,6 +75,7 @@ impl Source {
             Self::Npumoe => npumoe::figures(npumoe::ASSUMED),
             Self::Machines => machines::figures(machines::ASSUMED),
             Self::Tiers => tiers::figures(machines::ASSUMED),
+            Self::Hosts => hosts::figures(hosts::ASSUMED),
         }
     }
 
@@ -76,6 +88,7 @@ impl Source {
             Self::Npumoe => npumoe::assumed(),
             Self::Machines => machines::assumed(),
             Self::Tiers => tiers::assumed(),
+            Self::Hosts => hosts::assumed(),
         }
     }
 
@@ -91,6 +104,7 @@ impl Source {
                 machines::document(&rows, &[])
             }
             Self::Tiers => tiers::document(&tiers::rows(machines::ASSUMED)?, &[]),
+            Self::Hosts => hosts::document(&hosts::rows(hosts::ASSUMED, &hosts::Wanted::WHOLE)?),
         }
     }
 }

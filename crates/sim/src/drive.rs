@@ -11,6 +11,7 @@ use motley_sched::spans::{Span, SpanKind, Spans};
 use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
+use crate::hosts::{Away, Hosts};
 use crate::outcome::{Outcome, PassOutcome};
 use crate::predictions::Predictor;
 use crate::world::{ComputeWork, World};
@@ -66,7 +67,7 @@ pub fn drive(
             pass.push(std::mem::take(&mut next));
             more = source.read_visit(&mut next)?;
         }
-        driver.run_pass(&pass, &mut buffer, &mut predictor)?;
+        driver.run_pass(&mut pass, &mut buffer, &mut predictor)?;
     }
     Ok(driver.finish())
 }
@@ -87,15 +88,17 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn run_pass(
         &mut self,
-        pass: &[Visit],
+        pass: &mut [Visit],
         buffer: &mut RoutedBuffer,
         predictor: &mut Predictor,
     ) -> Result<(), DriveError> {
         let (begun, tokens) = (self.now, pass.first().map_or(0, |visit| visit.tokens() as u32));
+        let away = self.send_out(pass);
         predictor.predict_pass(pass);
         self.world.enter(pass.first().map_or(Phase::Decode, |visit| visit.phase));
         for (at, visit) in pass.iter().enumerate() {
             self.run_dense(visit)?;
+            let routed_at = self.now;
             let routing = Routing {
                 routed: buffer.fill(visit),
                 phase: visit.phase,
@@ -106,6 +109,9 @@ impl Driver<'_> {
             while !self.scheduler.layer_is_done() {
                 self.step(visit)?;
             }
+            if let Some(away) = away.get(at).copied().flatten() {
+                self.wait_for(routed_at, away, visit)?;
+            }
         }
         self.now += self.world.dense().after_pass(tokens);
         if let Some(first) = pass.first() {
@@ -115,16 +121,36 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Takes from every layer what other hosts compute.
+    fn send_out(&mut self, pass: &mut [Visit]) -> Vec<Option<Away>> {
+        let Some(hosts) = &mut self.world.hosts else { return Vec::new() };
+        pass.iter_mut().map(|visit| hosts.take(visit)).collect()
+    }
+
+    /// Until the last host has answered, counted from `asked_at`; links may work meanwhile.
+    fn wait_for(&mut self, asked_at: Nanos, away: Away, visit: &Visit) -> Result<(), DriveError> {
+        let until = asked_at + away.took;
+        if let Some(hosts) = &mut self.world.hosts {
+            hosts.on_waited(away.last, until.since(self.now));
+        }
+        self.work_until(until, visit)
+    }
+
     /// Attention and all that is not routed: links may work meanwhile.
     fn run_dense(&mut self, visit: &Visit) -> Result<(), DriveError> {
         let took = self.world.dense().before_layer(visit.tokens() as u32);
         let until = self.now + took;
         self.span(SpanKind::Dense { layer: visit.layer }, self.now, until);
         self.outcome.dense_busy += took;
+        self.work_until(until, visit)
+    }
+
+    /// What was started goes on until then.
+    fn work_until(&mut self, until: Nanos, visit: &Visit) -> Result<(), DriveError> {
         while self.events.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
             self.step(visit)?;
         }
-        self.now = until;
+        self.now = self.now.max(until);
         Ok(())
     }
 
@@ -182,6 +208,7 @@ impl Driver<'_> {
     fn finish(mut self) -> Outcome {
         self.outcome.wall = self.now;
         self.outcome.counts = self.scheduler.counts();
+        self.outcome.hosts = self.world.hosts.as_ref().map_or(Vec::new(), Hosts::outcomes);
         self.outcome
     }
 }

@@ -8,6 +8,7 @@
 //! - [`gantt`](mod@gantt): a stretch of a drive as a picture.
 //! - [`shape`]: models as the simulator sees them, by name or written out.
 //! - [`setup`]: from a machine, a model and names to a drive.
+//! - [`hosts`]: other machines that compute experts (W9, W10), beside a split by layers.
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
 //! - [`choose`](mod@choose): rules of each memory chosen by replay, with a hold-out (M6).
@@ -34,6 +35,7 @@ pub mod fit;
 mod fixture;
 pub mod gantt;
 pub mod holdout;
+pub mod hosts;
 pub mod outcome;
 pub mod predictions;
 pub mod replay;

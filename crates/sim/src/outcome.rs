@@ -30,6 +30,24 @@ pub struct Outcome {
     pub guess_busy: Nanos,
     /// Both, over each tier's link.
     pub link_busy: Vec<Nanos>,
+    /// Each worker, where there are any.
+    pub hosts: Vec<HostOutcome>,
+}
+
+/// Sums of one worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HostOutcome {
+    pub requests: u64,
+    /// Pairs of token and expert it computed.
+    pub rows: u64,
+    pub request_bytes: u64,
+    pub answer_bytes: u64,
+    /// Round trips and its own frames on the cable.
+    pub wire: Nanos,
+    /// Its experts, reads from its disk included.
+    pub compute: Nanos,
+    /// What the head waited when this was the last to answer.
+    pub waited: Nanos,
 }
 
 /// One pass.
@@ -93,6 +111,13 @@ impl Outcome {
             Purpose::Guess => self.guess_busy += took,
         }
         add_to(&mut self.link_busy, tier, took);
+    }
+
+    /// Tokens per second of the passes from `first` on; 0 without any.
+    pub fn tokens_per_s_from(&self, first: u64) -> f64 {
+        let mut sum = PhaseOutcome::default();
+        self.passes.iter().filter(|pass| pass.pass >= first).for_each(|pass| sum.add(pass));
+        sum.tokens_per_s()
     }
 
     /// Routed experts found in the fast tier, guesses included, over all routed.

@@ -74,18 +74,23 @@ pub fn replay_passes(
 }
 
 /// Buffers of a replay.
-struct Replayer {
+pub(crate) struct Replayer {
     buffer: RoutedBuffer,
     misses: Vec<ExpertKey>,
     leases: Vec<Lease>,
 }
 
 impl Replayer {
-    fn new(header: &TraceHeader) -> Self {
+    pub(crate) fn new(header: &TraceHeader) -> Self {
         Self { buffer: RoutedBuffer::new(header), misses: Vec::new(), leases: Vec::new() }
     }
 
-    fn visit(&mut self, visit: &Visit, cache: &mut ExpertCache) -> HitCount {
+    /// What the last visit did not find.
+    pub(crate) fn misses(&self) -> &[ExpertKey] {
+        &self.misses
+    }
+
+    pub(crate) fn visit(&mut self, visit: &Visit, cache: &mut ExpertCache) -> HitCount {
         let routed = self.buffer.fill(visit);
         cache.on_visit(&routed);
         self.misses.clear();

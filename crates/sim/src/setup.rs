@@ -7,6 +7,7 @@ use motley_machine::{Device, DeviceKind, Machine};
 use motley_plan::cores::MachineCores;
 use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::headroom::device_room;
+use motley_plan::worker::TooLittleForWorker;
 use motley_plan::{Asked, DecideError, Decision, Facts, Placement, decide};
 use motley_sched::cache::{Capacity, PolicyChoice, RoutedBuffer};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
@@ -21,6 +22,7 @@ use motley_trace::{ExpertKey, Phase, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
 use crate::faults::Faults;
+use crate::hosts::Hosts;
 use crate::outcome::Outcome;
 use crate::predictions::PredictionParams;
 use crate::shape::{Dense, ModelShape};
@@ -76,6 +78,9 @@ pub enum SetupError {
     /// A rule for a memory that nothing is brought to.
     #[error(transparent)]
     NotThere(#[from] NotThere),
+    /// Another machine has no room for experts.
+    #[error(transparent)]
+    Worker(#[from] TooLittleForWorker),
 }
 
 /// A simulation put together.
@@ -162,9 +167,21 @@ impl Setup {
         if setup.rules.decode == StrategyChoice::Pinned {
             setup.most_used = most_used(trace);
         }
+        self.run_from(trace, &setup.residents(&trace.header), None, spans)
+    }
+
+    /// The same from `residents` of each tier on, with other machines beside it where there are any.
+    pub fn run_from(
+        &self,
+        trace: &Trace,
+        residents: &[Vec<ExpertKey>],
+        hosts: Option<Hosts>,
+        spans: Option<&mut Spans>,
+    ) -> Result<Outcome, DriveError> {
+        let setup = &self.scheduler;
         let mut scheduler = setup.scheduler(&trace.header);
-        for (tier, keys) in (0..).zip(setup.residents(&trace.header)) {
-            scheduler.preload(tier, &keys);
+        for (tier, keys) in (0..).zip(residents) {
+            scheduler.preload(tier, keys);
         }
         let predicts = setup.rules.use_predictions_in(Phase::Decode);
         let layers = if predicts { self.predictions.layers } else { 0 };
@@ -173,6 +190,9 @@ impl Setup {
             World::new(self.costs.clone(), self.dense_cost).with_predictions(predictions);
         if let Some((faults, seed)) = self.faults {
             world = world.with_faults(faults, seed);
+        }
+        if let Some(hosts) = hosts {
+            world = world.with_hosts(hosts);
         }
         drive(&mut trace.source(), &mut scheduler, &mut world, spans)
     }

@@ -5,6 +5,7 @@ use motley_cost::Nanos;
 use motley_sched::{Costs, Phase, Share, Unit};
 
 use crate::faults::{FaultStream, Faults};
+use crate::hosts::Hosts;
 use crate::predictions::PredictionParams;
 
 /// Time of everything that is not a routed expert.
@@ -47,6 +48,8 @@ pub struct World {
     /// How well the coming layers are predicted.
     pub predictions: PredictionParams,
     faults: FaultStream,
+    /// Other machines that compute experts.
+    pub(crate) hosts: Option<Hosts>,
 }
 
 /// A computation to be timed; the fields are those of the action.
@@ -72,7 +75,7 @@ impl World {
         let faults = FaultStream::new(Faults::default(), 0);
         let predictions = PredictionParams::default();
         let phase = Phase::Decode;
-        Self { phase, decode: truth.clone(), prefill: truth, predictions, faults }
+        Self { phase, decode: truth.clone(), prefill: truth, predictions, faults, hosts: None }
     }
 
     /// The same world with costs of its own for prompts, as measured runs have them.
@@ -88,6 +91,11 @@ impl World {
     /// The same world with predictions.
     pub fn with_predictions(self, predictions: PredictionParams) -> Self {
         Self { predictions, ..self }
+    }
+
+    /// The same world with other machines.
+    pub fn with_hosts(self, hosts: Hosts) -> Self {
+        Self { hosts: Some(hosts), ..self }
     }
 
     pub(crate) fn enter(&mut self, phase: Phase) {

@@ -189,6 +189,8 @@ pub(crate) enum SourceArg {
     Machines,
     /// Disk, RAM and GPUs at once beside the best two memories (some minutes)
     Tiers,
+    /// A head and its workers beside its disk and beside whole layers (some minutes)
+    Hosts,
     /// All of them
     All,
 }

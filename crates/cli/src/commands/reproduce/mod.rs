@@ -99,6 +99,7 @@ fn sources(wanted: SourceArg) -> Vec<Source> {
         SourceArg::Npumoe => vec![Source::Npumoe],
         SourceArg::Machines => vec![Source::Machines],
         SourceArg::Tiers => vec![Source::Tiers],
+        SourceArg::Hosts => vec![Source::Hosts],
         SourceArg::All => Source::ALL.to_vec(),
     }
 }
