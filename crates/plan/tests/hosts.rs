@@ -5,10 +5,10 @@ use motley_machine::Machine;
 use motley_model::gguf::GgmlType;
 use motley_plan::cores::MachineCores;
 use motley_plan::decide::facts::{described_gpus, described_memory};
-use motley_plan::hosts::{Advised, Host, RemoteAdvice, RemoteCase, remote_pays};
-use motley_plan::predict::Case;
+use motley_plan::decide::workers::workers_pay;
+use motley_plan::hosts::{Advised, Host, Others, RemoteAdvice};
 use motley_plan::worker::worker_slots;
-use motley_plan::{Asked, Calibration, Decision, Facts, ModelNeeds, decide};
+use motley_plan::{Asked, Decision, Facts, GpuFact, ModelNeeds, decide};
 use support::{Numbers, spec};
 
 mod support;
@@ -18,6 +18,25 @@ const LARGE: Numbers =
     Numbers { layers: 94, experts: 128, used: 8, hidden: 4096, width: 1536, ty: GgmlType::Q4_0 };
 const FAST: HostLink = HostLink { round_trip_us: 170.0, gb_per_s: 1.17 };
 const SLOW: HostLink = HostLink { round_trip_us: 170.0, gb_per_s: 0.117 };
+
+fn facts<'a>(
+    machine: &'a Machine,
+    model: &'a ModelNeeds,
+    gpus: &'a [GpuFact],
+    cores: &'a MachineCores,
+) -> Facts<'a> {
+    Facts {
+        model,
+        machine,
+        measured: None,
+        profile: None,
+        memory: described_memory(machine),
+        gpus,
+        cores,
+        tuned: None,
+        layouts: &[],
+    }
+}
 
 struct World {
     machine: Machine,
@@ -29,17 +48,8 @@ impl World {
     fn new(machine: &str, numbers: Numbers) -> Self {
         let machine = motley_machine::find(machine).unwrap();
         let model = ModelNeeds::of(&spec(numbers));
-        let facts = Facts {
-            model: &model,
-            machine: &machine,
-            measured: None,
-            profile: None,
-            memory: described_memory(&machine),
-            gpus: &described_gpus(&machine),
-            cores: &MachineCores::described(&machine),
-            tuned: None,
-            layouts: &[],
-        };
+        let (gpus, cores) = (described_gpus(&machine), MachineCores::described(&machine));
+        let facts = facts(&machine, &model, &gpus, &cores);
         let decision = decide(&facts, &Asked::default()).unwrap();
         Self { machine, model, decision }
     }
@@ -48,16 +58,11 @@ impl World {
     fn advice(&self, workers: usize, link: HostLink, streams: u32) -> RemoteAdvice {
         let memory = described_memory(&self.machine);
         let slots = worker_slots(&self.model, self.model.experts, None, memory).unwrap();
-        let head = Case {
-            demand: &self.model.demand,
-            calibration: &Calibration::derive(&self.machine).unwrap(),
-            placement: &self.decision.placement,
-            profile: None,
-            context_tokens: 0,
-            busy_w: None,
-        };
         let workers = vec![Host { slots, speed: 1.0 }; workers];
-        remote_pays(&RemoteCase { head, workers: &workers, link, streams })
+        let (gpus, cores) = (described_gpus(&self.machine), MachineCores::described(&self.machine));
+        let facts = facts(&self.machine, &self.model, &gpus, &cores);
+        let others = Others { workers: &workers, link, streams };
+        workers_pay(&facts, &Asked::default(), &self.decision, others).unwrap()
     }
 }
 

@@ -18,6 +18,7 @@
 //! - [`decision`]: the result.
 //! - [`error`]: wishes that cannot be obeyed.
 //! - [`hosted`]: the same for a model that another program loads.
+//! - [`workers`]: whether other machines pay beside a decision.
 
 use motley_cost::PowerHeuristic;
 use motley_cost::calibration::WeightLayout;
@@ -36,6 +37,7 @@ pub mod hosted;
 pub mod parse;
 mod reasons;
 pub mod rules;
+pub mod workers;
 
 use crate::calibration::Calibration;
 use crate::cores::nodes::node_shares;

@@ -7,10 +7,11 @@ const LEAST: f64 = 0.05;
 /// A block of one layer, as its experts are divided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
-    /// Different experts that are computed by the head's CPU or by workers.
+    /// Different experts that the head's GPU does not have.
     pub experts: f64,
-    /// One of them, where it is in memory.
-    pub expert_us: f64,
+    /// One of them at the head, and at a worker.
+    pub head_us: f64,
+    pub worker_us: f64,
     /// The rows of one on their way back.
     pub answer_us: f64,
     /// What no share makes shorter: the round trip, and rows on their way there.
@@ -21,23 +22,37 @@ pub struct Block {
 /// Speed of each worker beside the head's 1 with which both are done at once:
 ///
 /// ```text
-/// h · expert = fixed + n · (expert / workers + answer),   h + n = experts
+/// h · head = fixed + n · (worker / workers + answer),   h + n = experts
 /// ```
 pub fn worker_speed(block: &Block) -> f64 {
-    let Block { experts, expert_us, answer_us, fixed_us, workers } = *block;
+    let Block { experts, head_us, worker_us, answer_us, fixed_us, workers } = *block;
     let workers = f64::from(workers.max(1));
-    let each_us = expert_us / workers + answer_us;
-    let kept = (fixed_us + experts * each_us) / (expert_us + each_us).max(f64::MIN_POSITIVE);
+    let each_us = worker_us / workers + answer_us;
+    let kept = (fixed_us + experts * each_us) / (head_us + each_us).max(f64::MIN_POSITIVE);
     let sent = (experts - kept).max(0.0);
-    (sent / workers / kept.max(f64::MIN_POSITIVE)).clamp(LEAST, 1.0)
+    (sent / workers / kept.max(f64::MIN_POSITIVE)).max(LEAST)
+}
+
+/// Hidden rows that travel to all workers together: a worker gets a token's row if it has one of its
+/// `used` experts, and hosts have about the same.
+pub fn rows_there(streams: u32, used: u32, workers: u32) -> f64 {
+    let workers = f64::from(workers);
+    let has_none = (1.0 - 1.0 / (workers + 1.0)).powf(f64::from(used));
+    workers * f64::from(streams) * (1.0 - has_none)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const BLOCK: Block =
-        Block { experts: 8.0, expert_us: 200.0, answer_us: 50.0, fixed_us: 300.0, workers: 2 };
+    const BLOCK: Block = Block {
+        experts: 8.0,
+        head_us: 200.0,
+        worker_us: 200.0,
+        answer_us: 50.0,
+        fixed_us: 300.0,
+        workers: 2,
+    };
 
     #[test]
     fn head_and_workers_are_done_at_once() {
@@ -51,5 +66,15 @@ mod tests {
         assert!((worker_speed(&free) - 1.0).abs() < 1e-9);
         let slow = Block { fixed_us: 2000.0, ..BLOCK };
         assert_eq!(worker_speed(&slow), LEAST);
+        let fast = Block { worker_us: 50.0, ..free };
+        assert!((worker_speed(&fast) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn few_experts_of_a_token_are_with_few_of_many_workers() {
+        // One worker and the head: a token of two experts has none there one time in four.
+        assert!((rows_there(16, 2, 1) - 12.0).abs() < 1e-9);
+        assert!(rows_there(1, 4, 8) < 4.0);
+        assert!(rows_there(1, 64, 8) > 7.9);
     }
 }

@@ -13,8 +13,8 @@ pub mod place;
 pub mod replicas;
 mod slowest;
 
-pub use balance::{Block, worker_speed};
-pub use pays::{Advised, RemoteAdvice, RemoteCase, remote_pays};
+pub use balance::{Block, rows_there, worker_speed};
+pub use pays::{Advised, Others, RemoteAdvice, RemoteCase, remote_pays};
 pub use place::place;
 pub use replicas::replicate;
 

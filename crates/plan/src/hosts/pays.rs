@@ -11,9 +11,10 @@
 
 use motley_cost::HostLink;
 use motley_cost::exchange::{answer_bytes, request_bytes};
+use serde::Serialize;
 
 use super::Host;
-use super::balance::{Block, worker_speed};
+use super::balance::{Block, rows_there, worker_speed};
 use super::slowest::{Ends, mean_of_last};
 use crate::calibration::Matrices;
 use crate::predict::hits::{distinct_experts, hit_rate};
@@ -23,21 +24,27 @@ use crate::predict::{self, Case, Prediction, Work};
 /// Most experts of a block whose chances are summed; of more the mean is taken.
 const EXACT_EXPERTS: f64 = 64.0;
 
-/// A machine, and others to help it.
-#[derive(Debug, Clone, Copy)]
-pub struct RemoteCase<'a> {
-    /// This machine as it would run alone.
-    pub head: Case<'a>,
-    /// The others: experts they have room for, and their speed over this machine's CPU. Each is
-    /// taken to have a disk like this one's.
+/// Machines that help another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Others<'a> {
+    /// Experts each has room for, and its speed over the head's CPU. Each is taken to have a disk
+    /// like the head's.
     pub workers: &'a [Host],
     pub link: HostLink,
     /// Conversations that decode together, one token of each in a pass.
     pub streams: u32,
 }
 
+/// A machine, and others to help it.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteCase<'a> {
+    /// This machine as it would run alone.
+    pub head: Case<'a>,
+    pub others: Others<'a>,
+}
+
 /// Tokens per second of all streams, and what to do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RemoteAdvice {
     pub with_workers: f64,
     pub alone: f64,
@@ -47,7 +54,8 @@ pub struct RemoteAdvice {
 }
 
 /// The fastest of three ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Advised {
     Workers,
     Alone,
@@ -56,9 +64,9 @@ pub enum Advised {
 
 /// Predicts all three.
 pub fn remote_pays(case: &RemoteCase<'_>) -> RemoteAdvice {
-    let alone = predict::together(&case.head, case.streams);
+    let alone = predict::together(&case.head, case.others.streams);
     let layer = Layer::of(case);
-    let speed = |pass_s: f64| f64::from(case.streams) / pass_s.max(f64::MIN_POSITIVE);
+    let speed = |pass_s: f64| f64::from(case.others.streams) / pass_s.max(f64::MIN_POSITIVE);
     let with_workers = speed(with_workers_s(case, &layer, &alone));
     let split = speed(split_s(case, &layer, &alone));
     let alone = alone.tokens_per_s;
@@ -87,11 +95,11 @@ struct Layer {
 impl Layer {
     fn of(case: &RemoteCase<'_>) -> Self {
         let (head, demand) = (&case.head, case.head.demand);
-        let distinct = match case.streams {
+        let distinct = match case.others.streams {
             1 => f64::from(demand.used),
             streams => distinct_experts(demand, head.profile, streams),
         };
-        let load = f64::from(case.streams) * f64::from(demand.used) / distinct.max(1.0);
+        let load = f64::from(case.others.streams) * f64::from(demand.used) / distinct.max(1.0);
         let matrices = demand.expert_matrices();
         let cpu_us = head.calibration.cpu.us(&matrices, load);
         let disk = head.calibration.disk.unwrap_or(DEFAULT_DISK).cost();
@@ -112,7 +120,7 @@ fn with_workers_s(case: &RemoteCase<'_>, layer: &Layer, alone: &Prediction) -> f
     let gpu_slots = f64::from(placement.gpu_slots());
     let on_gpu = hit(gpu_slots);
     let rooms: Vec<f64> = std::iter::once(placement.ram_slots())
-        .chain(case.workers.iter().map(|worker| worker.slots))
+        .chain(case.others.workers.iter().map(|worker| worker.slots))
         .map(f64::from)
         .collect();
     // What memories do not hold each host reads from its disk.
@@ -122,7 +130,7 @@ fn with_workers_s(case: &RemoteCase<'_>, layer: &Layer, alone: &Prediction) -> f
     let disk_us = missed * layer.disk_us;
     let wire_us = wire_us(case, layer, (1.0 - on_gpu) * shares[1..].iter().sum::<f64>());
     let on_cpu = |(host, share): (usize, &f64)| {
-        let worker = host.checked_sub(1).map(|worker| &case.workers[worker]);
+        let worker = host.checked_sub(1).map(|worker| &case.others.workers[worker]);
         let one_us = layer.cpu_us / worker.map_or(1.0, |worker| worker.speed);
         let trip_us = if worker.is_some() { wire_us } else { 0.0 };
         ends(layer.distinct, (1.0 - on_gpu) * share, trip_us, one_us + disk_us)
@@ -143,29 +151,29 @@ fn caps(rooms: &[f64], experts: f64) -> Vec<f64> {
 fn speeds(case: &RemoteCase<'_>, layer: &Layer, on_gpu: f64) -> Vec<f64> {
     let width = case.head.demand.hidden;
     let answer_bytes = (layer.load * width as f64 * size_of::<f32>() as f64) as u64;
-    let rows = u64::from(case.streams);
+    let workers = case.others.workers.len() as u32;
+    let rows = rows_there(case.others.streams, case.head.demand.used, workers).round() as u64;
     let beside = worker_speed(&Block {
         experts: (1.0 - on_gpu) * layer.distinct,
-        expert_us: layer.cpu_us,
-        answer_us: case.link.bytes_us(answer_bytes),
-        fixed_us: case.link.round_trip_us + case.link.bytes_us(request_bytes(0, rows, width)),
-        workers: case.workers.len() as u32,
+        head_us: layer.cpu_us,
+        worker_us: layer.cpu_us,
+        answer_us: case.others.link.bytes_us(answer_bytes),
+        fixed_us: case.others.link.round_trip_us
+            + case.others.link.bytes_us(request_bytes(0, rows, width)),
+        workers,
     });
-    let workers = case.workers.iter().map(|worker| beside * worker.speed);
+    let workers = case.others.workers.iter().map(|worker| beside * worker.speed);
     std::iter::once(1.0).chain(workers).collect()
 }
 
 /// The cable in one block, when workers have `share` of its experts.
 fn wire_us(case: &RemoteCase<'_>, layer: &Layer, share: f64) -> f64 {
-    let (width, streams) = (case.head.demand.hidden, f64::from(case.streams));
-    let pairs = share * layer.distinct * layer.load;
-    let workers = case.workers.len() as f64;
-    // A worker gets a token's row if it has one of its experts.
-    let there = 1.0 - (1.0 - share / workers.max(1.0)).powf(f64::from(case.head.demand.used));
-    let rows = (workers * streams * there).round() as u64;
-    let pairs = pairs.round() as u64;
+    let (demand, width) = (case.head.demand, case.head.demand.hidden);
+    let pairs = (share * layer.distinct * layer.load).round() as u64;
+    let rows = rows_there(case.others.streams, demand.used, case.others.workers.len() as u32);
+    let rows = (rows.round() as u64).min(pairs);
     let bytes = request_bytes(pairs, rows, width) + answer_bytes(pairs, width);
-    case.link.round_trip_us + case.link.bytes_us(bytes)
+    case.others.link.round_trip_us + case.others.link.bytes_us(bytes)
 }
 
 /// When a host is done that has each of `experts` with a chance of `share`.
@@ -204,7 +212,7 @@ fn split_s(case: &RemoteCase<'_>, layer: &Layer, alone: &Prediction) -> f64 {
         weights: demand.dense_weights,
         ty: demand.dense_type,
     };
-    let streams = f64::from(case.streams);
+    let streams = f64::from(case.others.streams);
     let gpu = head.calibration.gpu.as_ref().filter(|_| head.placement.has_gpu_memory());
     let holdings = &head.placement.holdings;
     let room = |number: usize| holdings.get(number).map_or(0.0, |at| at.room_bytes as f64);
@@ -216,14 +224,14 @@ fn split_s(case: &RemoteCase<'_>, layer: &Layer, alone: &Prediction) -> f64 {
     let of_worker = |worker: &Host| f64::from(worker.slots) * demand.expert_bytes;
     let mut left = 1.0 - on_gpu;
     let mut us = on_gpu * gpu_us;
-    let rooms: f64 = room(ram) + case.workers.iter().map(of_worker).sum::<f64>();
+    let rooms: f64 = room(ram) + case.others.workers.iter().map(of_worker).sum::<f64>();
     let scale = (left * bytes / rooms.max(1.0)).min(1.0);
-    let row_bytes = 2 * u64::from(case.streams) * demand.hidden * size_of::<f32>() as u64;
-    for worker in case.workers {
+    let row_bytes = 2 * u64::from(case.others.streams) * demand.hidden * size_of::<f32>() as u64;
+    for worker in case.others.workers {
         let part = scale * of_worker(worker) / bytes;
         left -= part;
         us += part * cpu_us / worker.speed;
-        us += case.link.round_trip_us + case.link.bytes_us(row_bytes);
+        us += case.others.link.round_trip_us + case.others.link.bytes_us(row_bytes);
     }
     // The head has what no worker has room for, and reads what it has no room for.
     let held = (room(ram) / (left * bytes).max(1.0)).min(1.0);

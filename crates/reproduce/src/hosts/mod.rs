@@ -49,6 +49,7 @@ pub fn document(rows: &[Row]) -> Result<Document, ReproduceError> {
     let parts = [
         ("{figures}", goals(figure_table(&figures))),
         ("{reached}", tables::reached(rows)),
+        ("{cable}", GOAL_LINK.name.to_owned()),
         ("{one}", tables::speed_table(rows, 1)),
         ("{sixteen}", tables::speed_table(rows, 16)),
         ("{sixtyfour}", tables::speed_table(rows, 64)),

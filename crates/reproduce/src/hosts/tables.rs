@@ -26,13 +26,14 @@ pub(super) fn reached(rows: &[Row]) -> String {
     let list = |rows: Vec<&Row>, goal: f64, gain: fn(&Row) -> f64| {
         let name = |row: &&Row| {
             let verdict = if gain(row) >= goal { "reached" } else { "not reached" };
-            format!("{} {:.2} ({verdict})", row.model, gain(row))
+            let held = 100.0 * row.held_alone;
+            format!("{}, {}, {:.2} ({held:.0} %): {verdict}", row.model, row.head.name(), gain(row))
         };
-        rows.iter().map(name).collect::<Vec<_>>().join(", ")
+        rows.iter().map(|row| format!("* {}\n", name(row))).collect::<String>()
     };
     format!(
-        "Two hosts over one with its disk, goal {DISK_GOAL}: {}. GPU head and two workers over whole \
-         layers, goal {SPLIT_GOAL}: {}.",
+        "Two hosts over one with its disk, goal {DISK_GOAL}, where two hold what one does not:\n\n{}\n\
+         GPU head and two workers over whole layers, goal {SPLIT_GOAL}:\n\n{}",
         list(fits_two(rows), DISK_GOAL, Row::over_alone),
         list(with_gpu(rows), SPLIT_GOAL, Row::over_split)
     )

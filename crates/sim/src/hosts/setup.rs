@@ -8,7 +8,7 @@ use motley_cost::{ComputeCost, Efficiency, HostLink, TransferCost};
 use motley_machine::{DeviceKind, Machine};
 use motley_plan::Decision;
 use motley_plan::decide::facts::described_memory;
-use motley_plan::hosts::{Block, Host, place, replicate, worker_speed};
+use motley_plan::hosts::{Block, Host, place, replicate, rows_there, worker_speed};
 use motley_plan::worker::worker_slots;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::remote::ExpertSet;
@@ -155,19 +155,13 @@ impl HostSetup {
         placed
     }
 
-    /// The head's GPUs as one, where they have experts, and its CPU.
+    /// The head's GPUs as one, where they have experts, and its CPU with the link to them.
     fn head_hosts(&self, grid: ExpertGrid) -> Vec<Host> {
         let all = grid.len() as u32;
         let scheduler = &self.head.scheduler;
-        let costs = &scheduler.costs;
         let from_disk = scheduler.memories().ram;
-        let first_gpu = usize::from(from_disk);
-        let gpus = &scheduler.tiers[first_gpu..];
+        let gpus = &scheduler.tiers[usize::from(from_disk)..];
         let gpu_slots: u32 = gpus.iter().map(|tier| tier.capacity.total()).sum();
-        let cpu_us = match from_disk {
-            true => costs.tier_time(0, 1, Share::WHOLE).as_us(),
-            false => costs.home_time(1, Share::WHOLE).as_us(),
-        };
         let ram = match from_disk {
             true => scheduler.tiers[0].capacity.total().min(all),
             false => all,
@@ -176,8 +170,26 @@ impl HostSetup {
         if gpu_slots == 0 {
             return vec![cpu];
         }
-        let gpu_us = costs.tier_time(first_gpu as u16, 1, Share::WHOLE).as_us();
-        vec![Host { slots: gpu_slots.min(all), speed: cpu_us / gpu_us.max(f64::MIN_POSITIVE) }, cpu]
+        let gpu_us =
+            scheduler.costs.tier_time(u16::from(from_disk), 1, Share::WHOLE).as_us().max(1.0);
+        vec![Host { slots: gpu_slots.min(all), speed: self.head_us(1) / gpu_us }, cpu]
+    }
+
+    /// One expert with `load` rows that no GPU has: the CPU computes it, or it is copied to a GPU, as
+    /// both are busy all the time (H1).
+    fn head_us(&self, load: u32) -> f64 {
+        let scheduler = &self.head.scheduler;
+        let (costs, from_disk) = (&scheduler.costs, scheduler.memories().ram);
+        let cpu_us = match from_disk {
+            true => costs.tier_time(0, load, Share::WHOLE).as_us(),
+            false => costs.home_time(load, Share::WHOLE).as_us(),
+        };
+        let first_gpu = usize::from(from_disk);
+        if scheduler.tiers.len() <= first_gpu {
+            return cpu_us;
+        }
+        let copy_us = costs.load_time(first_gpu as u16, Share::WHOLE).as_us();
+        cpu_us * copy_us / (cpu_us + copy_us)
     }
 
     /// Part of all uses that the first `slots` of the most used have.
@@ -194,13 +206,15 @@ impl HostSetup {
         let distinct = experts * (1.0 - (1.0 - k / experts).powf(streams));
         let load = (streams * k / distinct).round() as u32;
         let width = u64::from(self.model.expert.hidden);
-        let rows = u64::from(choices.streams) * u64::from(choices.workers);
+        let workers = u32::from(choices.workers);
+        let rows = rows_there(choices.streams, self.model.k.into(), workers).round() as u64;
         worker_speed(&Block {
             experts: distinct * (1.0 - on_gpu),
-            expert_us: self.worker.unit.us(load),
+            head_us: self.head_us(load),
+            worker_us: self.worker.unit.us(load),
             answer_us: self.link.bytes_us(u64::from(load) * self.model.expert.row_bytes(4)),
             fixed_us: self.link.round_trip_us + self.link.bytes_us(request_bytes(0, rows, width)),
-            workers: choices.workers.into(),
+            workers,
         })
     }
 
