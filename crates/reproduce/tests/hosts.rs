@@ -1,9 +1,16 @@
 //! What the page on several machines says holds on a short version of it.
 
-use motley_reproduce::hosts::assumed::LINKS;
+use motley_plan::cores::MachineCores;
+use motley_plan::decide::facts::{described_gpus, described_memory};
+use motley_plan::decide::workers::workers_pay;
+use motley_plan::hosts::{Advised, Host, Others, RemoteAdvice};
+use motley_plan::worker::worker_slots;
+use motley_plan::{Asked, Facts, decide};
+use motley_reproduce::hosts::assumed::{LINKS, MACHINE, without_gpu};
 use motley_reproduce::hosts::rows::MODELS;
-use motley_reproduce::hosts::{ASSUMED, Assumptions, DISK_GOAL, Row, SPLIT_GOAL, Wanted};
-use motley_reproduce::hosts::{figures_of, rows};
+use motley_reproduce::hosts::{
+    ASSUMED, Assumptions, DISK_GOAL, GOAL_LINK, Head, Row, SPLIT_GOAL, Wanted, figures_of, rows,
+};
 
 fn goals(open: Assumptions) -> Vec<Row> {
     rows(open, &Wanted::GOALS).expect("a comparison")
@@ -19,13 +26,55 @@ fn the_goal_over_whole_layers_is_reached_and_the_one_over_the_disk_where_half_is
         assert_eq!(reached, row.held_alone < 0.6, "{row:?}");
         assert!(row.over_alone() > 1.0, "{row:?}");
     }
-    let gpu_and_two = rows.iter().filter(|row| row.head.name() != "no GPU" && row.workers == 2);
+    let gpu_and_two = rows.iter().filter(|row| row.head == Head::Gpu && row.workers == 2);
     assert!(gpu_and_two.into_iter().all(|row| row.over_split() >= SPLIT_GOAL), "{rows:?}");
     let figures = figures_of(&rows);
     assert!(figures[0].ours < DISK_GOAL && figures[1].ours > SPLIT_GOAL, "{figures:?}");
     for row in &rows {
         let parts = row.parts;
         assert!(parts.dense + parts.waited < 1.0 && row.split <= row.pipelined, "{row:?}");
+    }
+}
+
+/// What the planner says without driving anything, of one row.
+fn planned(row: &Row) -> RemoteAdvice {
+    let with = motley_machine::find(MACHINE).expect("a ready machine");
+    let without = without_gpu(&with);
+    let machine = if row.head == Head::Gpu { &with } else { &without };
+    let model = MODELS.iter().find(|model| model.name == row.model).expect("a model");
+    let (needs, gpus) = (model.shape().needs(), described_gpus(machine));
+    let facts = Facts {
+        model: &needs,
+        machine,
+        measured: None,
+        profile: None,
+        memory: described_memory(machine),
+        gpus: &gpus,
+        cores: &MachineCores::described(machine),
+        tuned: None,
+        layouts: &[],
+    };
+    let asked = Asked { prompt_tokens: 0, ..Asked::default() };
+    let decision = decide(&facts, &asked).expect("a decision");
+    let slots = worker_slots(&needs, needs.experts, None, described_memory(&without));
+    let workers = vec![Host { slots: slots.expect("room"), speed: 1.0 }; row.workers.into()];
+    let others = Others { workers: &workers, link: GOAL_LINK.link, streams: row.streams };
+    workers_pay(&facts, &asked, &decision, others).expect("costs")
+}
+
+#[test]
+fn the_planner_says_about_what_the_simulator_finds() {
+    for row in goals(ASSUMED) {
+        let planned = planned(&row);
+        let off = |said: f64, found: f64| (said / found).max(found / said);
+        assert!(off(planned.with_workers, row.ours) < 1.4, "{planned:?} {row:?}");
+        assert!(off(planned.split, row.split) < 1.4, "{planned:?} {row:?}");
+        assert!(off(planned.alone, row.alone) < 1.5, "{planned:?} {row:?}");
+        // Between the two the planner may say either.
+        let gain = row.over_alone().min(row.over_split());
+        let advised = planned.advised == Advised::Workers;
+        assert!(advised || gain < 1.2, "{planned:?} {row:?}");
+        assert!(!advised || gain > 1.0, "{planned:?} {row:?}");
     }
 }
 

@@ -35,7 +35,7 @@ fn weight(uses: u64) -> f64 {
 }
 
 /// Every expert, layer by layer.
-fn keys(grid: ExpertGrid) -> impl Iterator<Item = ExpertKey> {
+pub fn all_experts(grid: ExpertGrid) -> impl Iterator<Item = ExpertKey> {
     let of_layer = move |layer| (0..grid.experts).map(move |expert| ExpertKey::new(layer, expert));
     (0..grid.layers).flat_map(of_layer)
 }

@@ -24,6 +24,9 @@ use crate::predict::{self, Case, Prediction, Work};
 /// Most experts of a block whose chances are summed; of more the mean is taken.
 const EXACT_EXPERTS: f64 = 64.0;
 
+/// Gain from which another machine is worth its while: predictions err, and it draws power.
+const LEAST_GAIN: f64 = 1.1;
+
 /// Machines that help another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Others<'a> {
@@ -53,7 +56,7 @@ pub struct RemoteAdvice {
     pub advised: Advised,
 }
 
-/// The fastest of three ways.
+/// The fastest of three ways; others must gain something over none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advised {
@@ -70,7 +73,7 @@ pub fn remote_pays(case: &RemoteCase<'_>) -> RemoteAdvice {
     let with_workers = speed(with_workers_s(case, &layer, &alone));
     let split = speed(split_s(case, &layer, &alone));
     let alone = alone.tokens_per_s;
-    let advised = if alone >= with_workers.max(split) {
+    let advised = if with_workers.max(split) < LEAST_GAIN * alone {
         Advised::Alone
     } else if with_workers >= split {
         Advised::Workers

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use motley_sched::remote::ExpertSet;
 use motley_trace::ExpertGrid;
 
-use super::{Host, LayerLoads, keys, weight};
+use super::{Host, LayerLoads, all_experts, weight};
 
 /// What each host has. `uses` are counts of a profile, dense by grid index. Where all hosts together
 /// have too little room, the least used (without a profile: the last layers) are nobody's.
@@ -19,7 +19,7 @@ pub fn place(grid: ExpertGrid, hosts: &[Host], uses: Option<&[u64]>) -> Vec<Expe
 
 /// The most used first, each to the host that would be done first in its layer and has room.
 fn by_use(grid: ExpertGrid, hosts: &[Host], uses: &[u64]) -> Vec<ExpertSet> {
-    let mut order: Vec<_> = keys(grid).collect();
+    let mut order: Vec<_> = all_experts(grid).collect();
     order.sort_by_key(|key| Reverse(uses[grid.index(*key)]));
     let mut loads = LayerLoads::new(grid, hosts.len());
     let mut room: Vec<u32> = hosts.iter().map(|host| host.slots).collect();
@@ -151,14 +151,14 @@ mod tests {
             for (host, own) in hosts.iter().zip(&placed) {
                 prop_assert!(own.count() <= host.slots);
             }
-            let once: Vec<_> = keys(grid).filter(|&key| owners(&placed, key).len() == 1).collect();
+            let once: Vec<_> = all_experts(grid).filter(|&key| owners(&placed, key).len() == 1).collect();
             let room: u32 = hosts.iter().map(|host| host.slots).sum();
             prop_assert_eq!(once.len(), (room as usize).min(grid.len()));
             prop_assert_eq!(placed.iter().map(ExpertSet::count).sum::<u32>(), once.len() as u32);
             if profiled {
                 let used = |key: &ExpertKey| uses[grid.index(*key)];
                 let least = once.iter().map(used).min().unwrap_or(0);
-                let mut nobodys = keys(grid).filter(|&key| owners(&placed, key).is_empty());
+                let mut nobodys = all_experts(grid).filter(|&key| owners(&placed, key).is_empty());
                 prop_assert!(room == 0 || nobodys.all(|key| used(&key) <= least));
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use motley_sched::remote::ExpertSet;
 use motley_trace::{ExpertGrid, ExpertKey};
 
-use super::{Host, LayerLoads, keys, weight};
+use super::{Host, LayerLoads, all_experts, weight};
 
 /// Adds copies to `placed` until no room is left or every used expert is everywhere: each next one of
 /// the expert with the highest load per copy, on the host with the least load in its layer that
@@ -17,7 +17,7 @@ pub fn replicate(grid: ExpertGrid, hosts: &[Host], uses: &[u64], placed: &mut [E
     let mut room: Vec<u32> = hosts.iter().zip(&*placed).map(left).collect();
     let mut loads = LayerLoads::new(grid, hosts.len());
     let mut waiting = BinaryHeap::new();
-    for key in keys(grid) {
+    for key in all_experts(grid) {
         let (copies, uses) = (owners(placed, key), uses[grid.index(key)]);
         let each = weight(uses) / copies.len().max(1) as f64;
         copies.iter().for_each(|&host| loads.add(key.layer, host, each));
@@ -122,10 +122,10 @@ mod tests {
                     let copies = owners(placed, key).len();
                     if copies == 0 { 0.0 } else { weight(uses[grid.index(key)]) / copies as f64 }
                 };
-                keys(grid).map(each).fold(0.0, f64::max)
+                all_experts(grid).map(each).fold(0.0, f64::max)
             };
             prop_assert!(hottest(&placed) <= hottest(&before));
-            for key in keys(grid) {
+            for key in all_experts(grid) {
                 let (now, then) = (owners(&placed, key), owners(&before, key));
                 prop_assert!(then.iter().all(|host| now.contains(host)));
                 // Whoever has room has every expert that has a place at all.

@@ -1,7 +1,7 @@
 //! The machines, cables and goals, and what is taken for granted: the values, and in words the table
 //! of the document.
 
-use motley_cost::HostLink;
+use motley_cost::{Efficiency, HostLink};
 use motley_machine::{DeviceKind, Machine, MachineError};
 
 use crate::document::Assumed;
@@ -75,19 +75,26 @@ impl Assumptions {
         }
     }
 
-    /// A host with its GPU, and one without.
+    /// A host with its GPU, and one without. Disks are described by what they read, of which the
+    /// simulator takes the part that it takes of any link: here they read what they are described by.
     pub fn machines(&self) -> Result<[Machine; 2], MachineError> {
         let mut with = motley_machine::find(MACHINE)?;
         let disk = with.first(DeviceKind::Disk).map(|disk| disk.name.clone());
         for link in with.links.iter_mut().filter(|link| Some(&link.from) == disk.as_ref()) {
-            link.bandwidth_gb_per_s *= self.disk_share;
+            link.bandwidth_gb_per_s *= self.disk_share / Efficiency::DEFAULT.bandwidth;
         }
-        let mut without = with.clone();
-        let gpu = with.first(DeviceKind::Gpu).map(|gpu| gpu.name.clone());
-        without.devices.retain(|device| Some(&device.name) != gpu.as_ref());
-        without.links.retain(|link| Some(&link.to) != gpu.as_ref());
+        let without = without_gpu(&with);
         Ok([with, without])
     }
+}
+
+/// The same machine without its GPU.
+pub fn without_gpu(machine: &Machine) -> Machine {
+    let mut without = machine.clone();
+    let gpu = machine.first(DeviceKind::Gpu).map(|gpu| gpu.name.clone());
+    without.devices.retain(|device| Some(&device.name) != gpu.as_ref());
+    without.links.retain(|link| Some(&link.to) != gpu.as_ref());
+    without
 }
 
 /// One entry for each open point.
@@ -110,8 +117,8 @@ pub fn assumed() -> Vec<Assumed> {
         ),
         Assumed::new(
             "hosts",
-            "all alike: two channels of DDR5, 64 GiB, 6.5 GB/s of disk; three quarters of bandwidth, half \
-             of arithmetic",
+            "all alike: two channels of DDR5, 64 GiB, a disk that reads 6.5 GB/s; kernels reach three \
+             quarters of bandwidth, half of arithmetic",
             "a desktop of the class; a worker gives experts what a decision leaves free of its memory",
         ),
         Assumed::new(

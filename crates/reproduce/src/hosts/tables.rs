@@ -27,7 +27,7 @@ pub(super) fn reached(rows: &[Row]) -> String {
         let name = |row: &&Row| {
             let verdict = if gain(row) >= goal { "reached" } else { "not reached" };
             let held = 100.0 * row.held_alone;
-            format!("{}, {}, {:.2} ({held:.0} %): {verdict}", row.model, row.head.name(), gain(row))
+            format!("{}, {}, {:.2} ({held:.1} %): {verdict}", row.model, row.head.name(), gain(row))
         };
         rows.iter().map(|row| format!("* {}\n", name(row))).collect::<String>()
     };

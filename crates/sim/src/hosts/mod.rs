@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_layer_that_nobody_has_stays_whole() {
         let mut visit = Visit { positions: vec![0], experts: vec![1, 2], ..Visit::default() };
-        assert!(hosts(&[5..8]).take(&mut visit).is_none());
+        assert!(hosts(&[5..7, 7..8]).take(&mut visit).is_none());
         assert_eq!(visit.experts, [1, 2]);
     }
 }

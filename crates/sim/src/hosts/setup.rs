@@ -4,13 +4,14 @@
 use std::cmp::Reverse;
 
 use motley_cost::exchange::request_bytes;
-use motley_cost::{ComputeCost, Efficiency, HostLink, TransferCost};
+use motley_cost::{ComputeCost, Efficiency, HostLink};
 use motley_machine::{DeviceKind, Machine};
 use motley_plan::Decision;
 use motley_plan::decide::facts::described_memory;
-use motley_plan::hosts::{Block, Host, place, replicate, rows_there, worker_speed};
+use motley_plan::hosts::{Block, Host, all_experts, place, replicate, rows_there, worker_speed};
 use motley_plan::worker::worker_slots;
 use motley_sched::cache::PolicyChoice;
+use motley_sched::regime::{self, Regime, RegimeError};
 use motley_sched::remote::ExpertSet;
 use motley_sched::{Memories, Share};
 use motley_trace::{ExpertGrid, ExpertKey, Trace, TraceHeader};
@@ -55,11 +56,12 @@ pub struct HostSetup {
     /// All experts, the most used first.
     ranked: Vec<ExpertKey>,
     worker: WorkerCosts,
+    head_cpu: WorkerCosts,
     head_machine: Machine,
     worker_machine: Machine,
 }
 
-/// One expert at a worker.
+/// One expert on a host's CPU, and from its disk.
 #[derive(Debug, Clone, Copy)]
 struct WorkerCosts {
     unit: ComputeCost,
@@ -73,7 +75,7 @@ impl HostSetup {
         let decision = decision(machine, model)?;
         let head = Setup::of(&choices.head, &decision)?;
         let grid = ExpertGrid { layers: model.layers, experts: model.experts };
-        let mut ranked: Vec<ExpertKey> = keys(grid).collect();
+        let mut ranked: Vec<ExpertKey> = all_experts(grid).collect();
         ranked.sort_by_key(|key| Reverse(choices.uses[grid.index(*key)]));
         let all = grid.len() as u32;
         let memory = described_memory(choices.worker);
@@ -83,7 +85,8 @@ impl HostSetup {
             ..choices.link
         };
         let mut setup = Self {
-            worker: worker_costs(choices.worker, model),
+            worker: worker_costs(choices.worker, model)?,
+            head_cpu: worker_costs(machine, model)?,
             placed: Vec::new(),
             head_machine: machine.clone(),
             worker_machine: choices.worker.clone(),
@@ -272,14 +275,14 @@ impl HostSetup {
             let machine = if number == 0 { &self.head_machine } else { &self.worker_machine };
             let Some(cpu) = machine.first(DeviceKind::Cpu) else { continue };
             let dense = dense_cost(cpu, model);
-            let cost = ComputeCost::derive(cpu, &model.expert, Efficiency::DEFAULT);
-            let mut unit = HostUnit::new(header, cost);
+            let costs = if number == 0 { self.head_cpu } else { self.worker };
+            let mut unit = HostUnit::new(header, costs.unit);
             if number == 0 && over > 0 {
                 let slots = (held(ram) / model.expert.bytes) as u32;
                 let first = on_gpu..on_gpu + layers;
                 let own: Vec<ExpertKey> =
                     self.ranked.iter().copied().filter(|key| first.contains(&key.layer)).collect();
-                let read_us = worker_costs(&self.head_machine, model).read_us;
+                let read_us = self.head_cpu.read_us;
                 let room = HostRoom { slots, policy: PolicyChoice::Lru, read_us };
                 unit = unit.with_disk(header, &own, room);
             }
@@ -301,11 +304,6 @@ fn divided(layers: u16, rooms: &[u16]) -> Vec<u16> {
     counts
 }
 
-fn keys(grid: ExpertGrid) -> impl Iterator<Item = ExpertKey> {
-    let of_layer = move |layer| (0..grid.experts).map(move |expert| ExpertKey::new(layer, expert));
-    (0..grid.layers).flat_map(of_layer)
-}
-
 /// Rows from the GPU that has the dense weights, and back to it.
 fn to_gpu_us(machine: &Machine, decision: &Decision) -> f64 {
     let [cpu, gpu] = [DeviceKind::Cpu, DeviceKind::Gpu].map(|kind| machine.first(kind));
@@ -313,14 +311,8 @@ fn to_gpu_us(machine: &Machine, decision: &Decision) -> f64 {
     link.filter(|_| decision.placement.dense_on_gpu).map_or(0.0, |link| 2.0 * link.latency_us)
 }
 
-fn worker_costs(machine: &Machine, model: &ModelShape) -> WorkerCosts {
-    let cpu = machine.first(DeviceKind::Cpu);
-    let derived = |cpu| ComputeCost::derive(cpu, &model.expert, Efficiency::DEFAULT);
-    let disk = machine.first(DeviceKind::Disk).zip(cpu);
-    let link = disk.and_then(|(disk, cpu)| machine.link(&disk.name, &cpu.name));
-    let read = link.map(|link| TransferCost::new(link.latency_us, link.bandwidth_gb_per_s));
-    WorkerCosts {
-        unit: cpu.map_or(ComputeCost::constant(0.0), derived),
-        read_us: read.map_or(0.0, |read| read.us(model.expert.bytes)),
-    }
+fn worker_costs(machine: &Machine, model: &ModelShape) -> Result<WorkerCosts, RegimeError> {
+    let costs = regime::costs(Regime::BeyondRam, machine, &model.expert, Efficiency::DEFAULT)?;
+    let read_us = costs.load_time(0, Share::WHOLE).as_us();
+    Ok(WorkerCosts { unit: costs.tiers[0].unit, read_us })
 }
