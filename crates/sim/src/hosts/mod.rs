@@ -2,7 +2,7 @@
 //! `share_out` as the engine's, and come back as rows (W9, W10). The rest of the block, dense weights
 //! and keys and values stay with the head.
 //!
-//! - [`unit`]: a host's CPU, memory and disk.
+//! - [`unit`](mod@unit): a host's CPU, memory and disk.
 //! - [`setup`]: from a head, workers and a cable to a drive.
 //! - [`split`]: for comparison, whole layers on each host.
 
