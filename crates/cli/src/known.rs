@@ -24,7 +24,9 @@ use motley_machine::Machine;
 use motley_model::{ModelFiles, ModelSpec, Sizes};
 use motley_plan::decide::facts::{described_gpus, described_memory};
 use motley_plan::decide::rules::check_profile;
+use motley_plan::decide::workers::workers_pay;
 use motley_plan::headroom::device_room;
+use motley_plan::hosts::{Others, RemoteAdvice};
 use motley_plan::{
     Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, OfferedLayouts, decide,
 };
@@ -170,6 +172,22 @@ impl Known {
 
     /// What comes of `asked`.
     pub(crate) fn decide(&self, asked: &Asked) -> Result<Decision> {
+        let decision = self.with_facts(asked, |facts| decide(facts, asked))?;
+        tracing::debug!("decided: {}", serde_json::to_string(&decision)?);
+        Ok(decision)
+    }
+
+    /// Whether other machines pay beside `decision`, which came of `asked`.
+    pub(crate) fn workers_pay(
+        &self,
+        asked: &Asked,
+        decision: &Decision,
+        others: Others<'_>,
+    ) -> Result<RemoteAdvice> {
+        Ok(self.with_facts(asked, |facts| workers_pay(facts, asked, decision, others))?)
+    }
+
+    fn with_facts<T>(&self, asked: &Asked, use_them: impl FnOnce(&Facts<'_>) -> T) -> T {
         // What passes cost is known for the processor and threads they were measured on.
         let (cpu, cores) = match &self.measured {
             Some(table) => (table.provenance.cpu.as_str(), table.provenance.cores),
@@ -188,9 +206,7 @@ impl Known {
             tuned: self.tuned.as_ref(),
             layouts: &self.layouts,
         };
-        let decision = decide(&facts, asked)?;
-        tracing::debug!("decided: {}", serde_json::to_string(&decision)?);
-        Ok(decision)
+        use_them(&facts)
     }
 
     /// One expert on the CPU with so many threads, and reading one from disk, in microseconds;

@@ -4,10 +4,12 @@ use crate::args::WorkersArgs;
 use crate::state;
 use crate::terminal::note;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use motley_engine::blocks::remote::{Deadlines, RemoteUnit, RemoteWorker, WorkerAddress};
+use motley_engine::blocks::remote::{
+    Deadlines, MeasuredWorker, RemoteUnit, RemoteWorker, WorkerAddress,
+};
 use motley_engine::worker::{ExpertWorker, WorkerOptions};
 use motley_engine::{Engine, EngineOptions, Runtime, identity};
-use motley_model::ModelSpec;
+use motley_model::{ModelFiles, ModelSpec};
 use motley_plan::budget::MIN_SLOTS;
 use motley_wire::{Fingerprint, Identity, Peers, pair_with};
 use std::io::{BufRead, IsTerminal, Write};
@@ -40,8 +42,7 @@ impl Workers {
         let (spec, files) = ModelSpec::open(path)?;
         ensure!(spec.is_moe(), "--workers: this model has no experts to send away");
         let model = identity::identity(&spec, &files).context("the model's files")?;
-        let options = WorkerOptions::new(MIN_SLOTS, EngineOptions::default().threads);
-        let mut home = ExpertWorker::load(runtime, (spec, files), &options)?;
+        let mut home = home(runtime, (spec, files))?;
         let folder = folder()?;
         let identity = Arc::new(Identity::load_or_make(&folder)?);
         let mut peers = Peers::load(&folder)?;
@@ -60,6 +61,20 @@ impl Workers {
             reached.push(RemoteWorker { name: name.clone(), ..worker });
         }
         Ok(Some(Self { reached, ports }))
+    }
+
+    /// Cables and cores of all, with the model at `path` here as well.
+    pub(crate) fn measure(&self, runtime: Runtime, path: &Path) -> Result<Vec<MeasuredWorker>> {
+        let mut home = home(runtime, ModelSpec::open(path)?)?;
+        let measure = |worker: &RemoteWorker| {
+            worker.measure(&mut home).map_err(|reason| anyhow!("worker {}: {reason}", worker.name))
+        };
+        self.reached.iter().map(measure).collect()
+    }
+
+    /// Those that were reached.
+    pub(crate) fn reached(&self) -> &[RemoteWorker] {
+        &self.reached
     }
 
     /// Ports that connections are made to.
@@ -82,6 +97,12 @@ impl Workers {
         let all: Vec<String> = self.reached.iter().map(one).collect();
         format!("workers: {}", all.join(", "))
     }
+}
+
+/// The experts of this machine's own copy, with room for hardly any.
+fn home(runtime: Runtime, opened: (ModelSpec, ModelFiles)) -> Result<ExpertWorker> {
+    let options = WorkerOptions::new(MIN_SLOTS, EngineOptions::default().threads);
+    Ok(ExpertWorker::load(runtime, opened, &options)?)
 }
 
 /// Where keys and known peers are kept.

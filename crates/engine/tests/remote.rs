@@ -104,7 +104,7 @@ fn with_workers(engine: &mut Engine, (runtime, model): (Runtime, &Path), parts: 
             let (layers, experts) = (part.layers.clone(), part.experts);
             let welcomed = Welcomed { build: String::new(), layers, experts };
             let name = format!("worker {number}");
-            RemoteWorker { name, welcomed, computes_alike: true, connect }
+            RemoteWorker { name, welcomed, slots: SLOTS, computes_alike: true, connect }
         })
         .collect();
     engine.use_workers(workers, Deadlines::default());

@@ -1,6 +1,7 @@
 //! What `motley plan` and `motley predict` take.
 
 use super::wishes::{TrustArgs, Wishes};
+use super::worker::WorkersArgs;
 use clap::{Args, ValueEnum};
 use motley_plan::Goal;
 use std::path::PathBuf;
@@ -25,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) prompt: u32,
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    #[command(flatten)]
+    pub(crate) workers: WorkersArgs,
 }
 
 /// `motley predict`.

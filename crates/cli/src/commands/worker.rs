@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, asked: &Worker) -> Result<()> {
     let slots = worker_slots(&needs, here, asked.memory, machine_memory())?;
     let model = identity::identity(spec, &known.files)
         .with_context(|| format!("cannot read {}", asked.model.display()))?;
-    let offer = Offer { model, build: workers::build(), layers, experts };
+    let offer = Offer { model, build: workers::build(), layers, experts, slots };
     let options = WorkerOptions::new(slots, threads(asked));
     let worker = ExpertWorker::load(runtime, (known.spec, known.files), &options)?;
     let folder = workers::folder()?;

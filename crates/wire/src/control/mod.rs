@@ -53,6 +53,8 @@ pub struct Offer {
     pub layers: Vec<u16>,
     /// Experts of each, at least one.
     pub experts: Range<u16>,
+    /// Experts it has room for in memory; the others are read from its disk.
+    pub slots: u32,
 }
 
 /// What a worker has done since it started.
@@ -94,7 +96,7 @@ impl TryFrom<schema::Offer> for Offer {
 
     /// Whoever says it may say anything.
     fn try_from(said: schema::Offer) -> Result<Self, OfferError> {
-        let schema::Offer { model, build, layers, first_expert, end_expert } = said;
+        let schema::Offer { model, build, layers, first_expert, end_expert, slots } = said;
         if build.len() > MAX_BUILD_BYTES {
             return Err(OfferError::Build { bytes: build.len() });
         }
@@ -107,6 +109,7 @@ impl TryFrom<schema::Offer> for Offer {
             build,
             layers: layers.into_iter().map(layer).collect::<Result<_, _>>()?,
             experts: experts(first_expert, end_expert)?,
+            slots,
         })
     }
 }
@@ -124,13 +127,14 @@ fn experts(first: u32, end: u32) -> Result<Range<u16>, OfferError> {
 
 impl From<Offer> for schema::Offer {
     fn from(offer: Offer) -> Self {
-        let Offer { model, build, layers, experts } = offer;
+        let Offer { model, build, layers, experts, slots } = offer;
         Self {
             model: model.into(),
             build,
             layers: layers.into_iter().map(u32::from).collect(),
             first_expert: experts.start.into(),
             end_expert: experts.end.into(),
+            slots,
         }
     }
 }

@@ -13,7 +13,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 
 fn offer() -> Offer {
     let build = "build".to_owned();
-    Offer { model: [1; 32], build, layers: vec![0, 4], experts: 8..16 }
+    Offer { model: [1; 32], build, layers: vec![0, 4], experts: 8..16, slots: 4 }
 }
 
 struct Fixed;

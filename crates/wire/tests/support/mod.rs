@@ -72,6 +72,7 @@ impl Default for Said {
             build: "motley 1 avx2".to_owned(),
             layers: vec![2, 3, 65_535],
             experts: 0..128,
+            slots: 64,
         };
         let (requests, rows, failed, compute_us, disk_bytes, heads) = (1, 2, 3, 4, u64::MAX, 6);
         let figures = WorkerFigures { requests, rows, failed, compute_us, disk_bytes, heads };

@@ -5,15 +5,18 @@
 //!
 //! * `lane`: one worker on a thread of its own, and the way back to it when it was lost.
 //! * `wire`: workers over the network; `test_rows`: whether they compute as this machine does.
+//! * `measure`: their cables and cores, for a plan.
 //! * `figures`: what they have done.
 
 mod figures;
 mod lane;
+mod measure;
 mod test_rows;
 mod wire;
 
 pub(crate) use figures::{SharedWorkers, figures, lock};
 pub use lane::{Answer, Connect, Exchange, Welcomed};
+pub use measure::MeasuredWorker;
 pub use wire::WorkerAddress;
 
 use crate::blocks::first_unit::FirstUnit;
@@ -49,6 +52,8 @@ pub struct RemoteWorker {
     pub name: String,
     /// What it said when it was first reached.
     pub welcomed: Welcomed,
+    /// Experts it had room for in memory then.
+    pub slots: u32,
     /// Whether its rows are, bit for bit, those of this machine.
     pub computes_alike: bool,
     pub connect: Connect,

@@ -17,18 +17,27 @@ const TEST_TIME: Duration = Duration::from_secs(60);
 /// What to ask a worker: of its first layer and its first and last expert, one row as a step of
 /// decoding, and several as a prompt. `width` are the floats of a row.
 pub(super) fn test_rows(welcomed: &Welcomed, width: usize) -> Option<[Rows; 2]> {
+    Some([rows_of(welcomed, width, true, 1)?, rows_of(welcomed, width, false, PROMPT_ROWS)?])
+}
+
+/// `count` rows of that kind; `None` for a worker that computes nothing.
+pub(super) fn rows_of(
+    welcomed: &Welcomed,
+    width: usize,
+    decode: bool,
+    count: usize,
+) -> Option<Rows> {
     let layer = *welcomed.layers.first()?;
     let (first, end) = welcomed.experts;
     let last = end.checked_sub(1).filter(|last| *last >= first)?;
-    let rows = |decode: bool, count: usize| Rows {
+    Some(Rows {
         decode,
         layer,
         width: width as u32,
         experts: (0..count).map(|row| u32::from([first, last][row % 2])).collect(),
         places: (0..count as u32).collect(),
         hidden: (0..count * width).map(value).collect(),
-    };
-    Some([rows(true, 1), rows(false, PROMPT_ROWS)])
+    })
 }
 
 /// Between −1 and 1, without a pattern that sums could hide behind.

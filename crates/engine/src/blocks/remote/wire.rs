@@ -29,7 +29,7 @@ impl RemoteUnit {
         model: [u8; 32],
         home: &mut ExpertWorker,
     ) -> Result<RemoteWorker, String> {
-        let welcomed = join(address, identity, model)?;
+        let (welcomed, slots) = join(address, identity, model)?;
         let mut lane = greet(address, identity, model)?;
         let width = welcomed.layers.first().and_then(|&layer| home.width(layer.into()));
         let (width, _) = width.ok_or("it computes no layer of this model")?;
@@ -42,23 +42,27 @@ impl RemoteUnit {
             let (address, identity, before) = &again;
             let mut lane = greet(address, identity, model)?;
             // Asked after the lane is there, so that the answer is of this worker or a later one.
-            if join(address, identity, model)? != *before || ask(&mut lane, &tests)? != answers {
+            if join(address, identity, model)?.0 != *before || ask(&mut lane, &tests)? != answers {
                 return Err("it computes something else now".into());
             }
             Ok(Box::new(lane) as Box<dyn Exchange>)
         });
         let name = address.name.clone();
-        Ok(RemoteWorker { name, welcomed, computes_alike, connect })
+        Ok(RemoteWorker { name, welcomed, slots, computes_alike, connect })
     }
 }
 
-/// What it computes.
-fn join(address: &WorkerAddress, identity: &Identity, model: [u8; 32]) -> Result<Welcomed, String> {
+/// What it computes, and how many experts it has room for.
+fn join(
+    address: &WorkerAddress,
+    identity: &Identity,
+    model: [u8; 32],
+) -> Result<(Welcomed, u32), String> {
     let said = |error: ControlError| error.to_string();
     let mut control = ControlClient::connect(&address.name, identity, address.peer, CONNECT_TIME)
         .map_err(said)?;
-    let Offer { build, layers, experts, .. } = control.join(model).map_err(said)?;
-    Ok(Welcomed { build, layers, experts: (experts.start, experts.end) })
+    let Offer { build, layers, experts, slots, .. } = control.join(model).map_err(said)?;
+    Ok((Welcomed { build, layers, experts: (experts.start, experts.end) }, slots))
 }
 
 /// A connection for rows.

@@ -1,5 +1,9 @@
 //! `motley plan`: what would go where on a machine, and how fast that should be. Prints; every
 //! choice is `motley_plan`'s.
+//!
+//! * `helped`: whether other machines pay.
+
+mod helped;
 
 use crate::args::{Global, PlanArgs};
 use crate::known::{Known, THIS, read_profile};
@@ -7,30 +11,42 @@ use crate::page::{Fact, align_right, bar, facts, percent, printable, table, widt
 use crate::terminal::print;
 use anyhow::Result;
 use comfy_table::presets;
+use helped::Helped;
 use motley_engine::{Runtime, Seam};
 use motley_model::format_bytes;
 use motley_plan::{Asked, Decision, Outputs, Prediction, Regime, Term, Work};
+use serde_json::json;
 
 /// Cells of the bars beside terms.
 const BAR_CELLS: usize = 16;
 
 /// Runs the command.
 pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Result<()> {
-    let mut known = match args.machine.as_str() {
-        THIS => Known::here(&Runtime::start(Seam::Registered)?, &args.model)?,
-        other => Known::described(motley_machine::find(other)?, &args.model)?,
+    let (mut known, runtime) = match args.machine.as_str() {
+        THIS => {
+            let runtime = Runtime::start(Seam::Registered)?;
+            (Known::here(&runtime, &args.model)?, Some(runtime))
+        }
+        other => (Known::described(motley_machine::find(other)?, &args.model)?, None),
     };
     if let Some(path) = &args.profile {
         known.profile = Some(read_profile(path)?);
     }
-    let decision = known.decide(&Asked {
+    let asked = Asked {
         goal: args.goal.into(),
         prompt_tokens: args.prompt,
         ..args.wishes.asked(Outputs::One)
-    })?;
-    let text = match global.json {
-        true => decision.to_json()?,
-        false => render(&decision, width_of(columns)),
+    };
+    let decision = known.decide(&asked)?;
+    let helped = Helped::ask(args, runtime, &known, (&asked, &decision))?;
+    let width = width_of(columns);
+    let text = match (global.json, &helped) {
+        (true, None) => decision.to_json()?,
+        (true, Some(helped)) => {
+            serde_json::to_string_pretty(&json!({ "plan": decision, "workers": helped }))?
+        }
+        (false, None) => render(&decision, width),
+        (false, Some(helped)) => render(&decision, width) + "\n" + &facts(&helped.facts(), width),
     };
     print(global.json, &text)
 }
