@@ -81,6 +81,15 @@ pub(crate) fn bar(share: f64, cells: usize) -> String {
     format!("{}{part}{}", "█".repeat(eighths / 8), "·".repeat(rest))
 }
 
+/// Three figures, or whole numbers from a hundred on.
+pub(crate) fn number(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,12 +4,13 @@
 mod support;
 
 use motley_testkit::synth::Arch;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-use support::synth;
+use support::server::Server;
+use support::{motley_in, synth};
 
 const MOTLEY: &str = env!("CARGO_BIN_EXE_motley");
 const PROMPT: &str = "The history of the city begins with";
@@ -137,6 +138,48 @@ fn a_killed_worker_costs_nothing_but_time() {
     assert_eq!(output.stdout, alone);
     let lost = told.iter().find(|line| line.contains(": worker ")).unwrap();
     assert!(lost.contains("; lost: "), "{lost}");
+}
+
+#[test]
+fn a_server_has_workers_and_says_what_they_do() {
+    let Some(model) = synth(Arch::Qwen3moe) else { return };
+    let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
+    let mut worker = Worker::start(&model, &[]);
+    let body = json!({ "prompt": PROMPT, "max_tokens": 24, "temperature": 0 });
+    let text = |server: &Server| {
+        let (status, answer) = server.post("/v1/completions", &body);
+        assert_eq!(status, 200, "{answer}");
+        answer["choices"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let flags = ["--exact", "--trust-file"];
+    let alone = text(&Server::start_keeping(head.state.path(), &model, &flags));
+    let workers = ["--workers", &worker.address, "--pair-code", &worker.code];
+    let server = Server::start_keeping(head.state.path(), &model, &[&flags[..], &workers].concat());
+    assert_eq!(text(&server), alone);
+    let (_, metrics) = server.get("/metrics");
+    let figure = |name: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(figure("motley_worker_rows_total{") > 0.0, "{metrics}");
+    assert_eq!(figure("motley_worker_answering{"), 1.0);
+    // What the worker says itself, to who is known.
+    let known = motley_in(head.state.path(), &["workers", "--json"]);
+    let said: Value = serde_json::from_slice(&known.stdout).unwrap();
+    assert!(said[0]["serves"] == true && said[0]["rows"].as_u64() > Some(0), "{said}");
+    let paths = ["plan", model.to_str().unwrap(), "--json", "--workers", &worker.address];
+    let plan = motley_in(head.state.path(), &paths);
+    let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
+    let with = plan["workers"]["with_workers"].as_f64();
+    assert!(with > Some(0.0) && plan["plan"].is_object(), "{plan}");
+
+    worker.process.kill().unwrap();
+    assert_eq!(text(&server), alone);
+    let (_, page) = server.get("/motley/dashboard");
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(page["workers"][0]["answers"], false, "{page}");
+    let known = motley_in(head.state.path(), &["workers"]);
+    assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A model larger than the memory of one host: from that host's disk, and with half of its layers
 //! on a second host. Both hosts share this machine's cores and disk.
 
-use super::party::{Head, Worker, addresses};
+use super::party::{Head, Worker, addresses, named};
 use crate::capped::cage::Cage;
 use crate::capped::drop_page_cache;
 use anyhow::{Result, ensure};
@@ -81,7 +81,7 @@ pub(super) fn run(
     let mid =
         |of: fn(&Round) -> f64| median(&all.iter().map(of).collect::<Vec<_>>()).unwrap_or(0.0);
     let outcome = Outcome {
-        model: super::named(model),
+        model: named(model),
         host_bytes: HOST_BYTES,
         mbit: MBIT,
         alone_tokens_per_s: mid(|round| round.alone_tokens_per_s),

@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a driver reads the clock")]
 
-use super::party::{Head, Worker, addresses};
+use super::party::{Head, Worker, addresses, named};
 use crate::capped::worker;
 use anyhow::{Context, Result, ensure};
 use motley_cost::statistics::median;
@@ -57,13 +57,14 @@ pub(super) fn run(
     let head = Head::new(program)?;
     let workers = [Worker::start((program, model), 1, &["--threads", "1"], None)?];
     head.pair(model, &workers)?;
-    // Experts are read before anything is measured.
-    one(&head, model, &workers[0])?;
+    // Experts are read before anything is measured; what greetings cost is no exchange's.
+    one(&head, model, &workers[0], DECODE)?;
+    let greeting = one(&head, model, &workers[0], 0)?;
     let mut runs: Vec<Vec<One>> = RATES.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
         for (runs, rate) in runs.iter_mut().zip(RATES) {
             workers[0].host.set_rate(rate)?;
-            runs.push(one(&head, model, &workers[0])?);
+            runs.push(one(&head, model, &workers[0], DECODE)?.without(&greeting));
         }
     }
     let rows: Vec<Row> =
@@ -97,11 +98,24 @@ struct One {
     interface_bytes: u64,
 }
 
-fn one(head: &Head, model: &Path, at: &Worker) -> Result<One> {
+impl One {
+    /// Bytes without those of a run that decodes nothing.
+    fn without(self, greeting: &Self) -> Self {
+        Self {
+            requests: self.requests - greeting.requests,
+            formula_bytes: self.formula_bytes - greeting.formula_bytes,
+            frame_bytes: self.frame_bytes - greeting.frame_bytes,
+            interface_bytes: self.interface_bytes - greeting.interface_bytes,
+            ..self
+        }
+    }
+}
+
+fn one(head: &Head, model: &Path, at: &Worker, decode: usize) -> Result<One> {
     let round_trip_us = round_trip(at)?;
     let before = at.host.bytes()?;
     let job = json!({
-        "model": model, "context": 256, "chunk": 32, "tokens": [1], "decode": DECODE, "repeat": 1,
+        "model": model, "context": 256, "chunk": 32, "tokens": [1], "decode": decode, "repeat": 1,
         "threads": 1, "workers": addresses(std::slice::from_ref(at)),
     });
     let output = worker::worker(head.command(), &job)?;
@@ -133,7 +147,7 @@ fn row(model: &Path, mbit: u32, runs: &[One]) -> Row {
     let wire_us = mid(|run| run.exchange_us - run.compute_us);
     let round_trip_us = mid(|run| run.round_trip_us);
     Row {
-        model: super::named(model),
+        model: named(model),
         mbit,
         exchange_us: mid(|run| run.exchange_us),
         compute_us: mid(|run| run.compute_us),

@@ -1,7 +1,7 @@
 //! Logits with workers beside those of one process, bit for bit: every architecture, one to three
 //! workers, divided by layers, by experts, and with experts that several have.
 
-use super::party::{Head, Worker, addresses};
+use super::party::{Head, Worker, addresses, named};
 use crate::capped::worker;
 use anyhow::{Context, Result, ensure};
 use motley_testkit::fixtures;
@@ -58,7 +58,7 @@ pub(super) fn run(program: &Path, on_line: &mut dyn FnMut(&str)) -> Result<Vec<R
                 record.iter().map(|worker| worker[name].as_u64().unwrap_or(0)).sum::<u64>()
             };
             let row = Row {
-                model: super::named(&model),
+                model: named(&model),
                 division,
                 workers: shards.len(),
                 equal: with == alone && !alone.is_empty(),

@@ -18,7 +18,7 @@ mod party;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -76,9 +76,4 @@ fn keep(asked: &Hosts, figures: &impl Serialize) -> Result<()> {
     let Some(path) = &asked.json else { return Ok(()) };
     let text = serde_json::to_string_pretty(figures)? + "\n";
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// A file's name, without the folders of this machine.
-fn named(model: &Path) -> String {
-    model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

@@ -151,3 +151,8 @@ impl Head {
 pub(super) fn addresses(workers: &[Worker]) -> Vec<String> {
     workers.iter().map(Worker::address).collect()
 }
+
+/// A file's name, without the folders of this machine.
+pub(super) fn named(model: &Path) -> String {
+    model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}

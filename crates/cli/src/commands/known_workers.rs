@@ -73,7 +73,7 @@ impl Row {
     fn ask(name: &str, peer: Fingerprint, identity: &Identity) -> Self {
         let (serves, figures, error) = match figures(name, peer, identity) {
             Ok((serves, figures)) => (serves, figures, None),
-            Err(error) => (false, WorkerFigures::default(), Some(format!("{error:#}"))),
+            Err(error) => (false, WorkerFigures::default(), Some(error.to_string())),
         };
         let WorkerFigures { requests, rows, failed, compute_us, disk_bytes, heads } = figures;
         let name = name.to_owned();
@@ -101,7 +101,7 @@ fn render(rows: &[Row], width: u16) -> String {
     ]);
     for row in rows {
         let state = match (&row.error, row.serves) {
-            (Some(why), _) => printable(why),
+            (Some(_), _) => "does not answer".into(),
             (None, true) => "computes".into(),
             (None, false) => "its last rows failed".into(),
         };
@@ -117,5 +117,6 @@ fn render(rows: &[Row], width: u16) -> String {
         ]);
     }
     align_right(&mut page, &[2, 3, 4, 5, 6, 7]);
-    page.trim_fmt()
+    let why = |row: &Row| Some(format!("\n {}", printable(row.error.as_ref()?)));
+    page.trim_fmt() + &rows.iter().filter_map(why).collect::<String>()
 }

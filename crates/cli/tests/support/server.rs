@@ -34,6 +34,12 @@ impl Server {
         Self::launch(command.env("MOTLEY_CONFIG", config), model, args)
     }
 
+    /// As [`Server::start`], with what is kept in `state`.
+    pub(crate) fn start_keeping(state: &Path, model: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
+        Self::launch(command.env("MOTLEY_STATE", state), model, args)
+    }
+
     /// As [`Server::start`], on `port`.
     pub(crate) fn start_on(port: u16, model: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_motley"));
@@ -60,8 +66,10 @@ impl Server {
     }
 
     fn launch_all(command: &mut Command, port: u16, models: &[&Path], args: &[&str]) -> Self {
+        if !command.get_envs().any(|(name, _)| name == "MOTLEY_STATE") {
+            command.env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+        }
         let mut child = command
-            .env("MOTLEY_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"))
             .arg("serve")
             .args(models)
             .args(["--json", "--port", &port.to_string(), "--threads", "1"])

@@ -26,6 +26,7 @@ pub enum Head {
 }
 
 impl Head {
+    /// Both.
     pub const ALL: [Self; 2] = [Self::Gpu, Self::NoGpu];
 
     /// For tables.

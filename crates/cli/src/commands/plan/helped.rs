@@ -1,9 +1,8 @@
 //! Whether other machines pay: their cables and cores measured, and three ways beside each other.
 
-use super::number;
 use crate::args::PlanArgs;
 use crate::known::Known;
-use crate::page::{Fact, printable};
+use crate::page::{Fact, number, printable};
 use crate::workers::Workers;
 use anyhow::{Context, Result};
 use motley_cost::HostLink;

@@ -7,7 +7,7 @@ mod helped;
 
 use crate::args::{Global, PlanArgs};
 use crate::known::{Known, THIS, read_profile};
-use crate::page::{Fact, align_right, bar, facts, percent, printable, table, width_of};
+use crate::page::{Fact, align_right, bar, facts, number, percent, printable, table, width_of};
 use crate::terminal::print;
 use anyhow::Result;
 use comfy_table::presets;
@@ -187,13 +187,4 @@ fn settings(plan: &Decision) -> Vec<Fact> {
     all.extend(plan.why.nodes.iter().map(|said| ("Nodes", said.clone())));
     all.extend(plan.assumed.iter().map(|note| ("Assumed", note.clone())));
     all
-}
-
-/// Three figures, or whole numbers from a hundred on.
-fn number(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    }
 }

@@ -1,20 +1,19 @@
 //! What workers have done for all sessions of a head, for others to read.
 
-use super::RemoteWorker;
 use motley_trace::WorkerRecord;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Figures of all workers, in their order.
 pub(crate) type SharedWorkers = Arc<Mutex<Vec<WorkerRecord>>>;
 
-/// Nothing done yet.
-pub(crate) fn figures(workers: &[RemoteWorker]) -> SharedWorkers {
-    let one = |worker: &RemoteWorker| WorkerRecord {
-        name: worker.name.clone(),
+/// Nothing done yet, by workers of these names.
+pub(crate) fn figures<'a>(names: impl Iterator<Item = &'a str>) -> SharedWorkers {
+    let one = |name: &str| WorkerRecord {
+        name: name.to_owned(),
         answers: true,
         ..WorkerRecord::default()
     };
-    Arc::new(Mutex::new(workers.iter().map(one).collect()))
+    Arc::new(Mutex::new(names.map(one).collect()))
 }
 
 /// A panic elsewhere leaves whole figures.

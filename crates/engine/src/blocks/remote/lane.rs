@@ -65,6 +65,7 @@ pub(super) struct LaneThread {
     /// `None` when it is to end.
     jobs: Option<Sender<Job>>,
     returned: Receiver<Returned>,
+    first: Receiver<Result<(), String>>,
     /// Whether it has a connection.
     connected: Arc<AtomicBool>,
     /// Whether the one it has is not to be used any more.
@@ -74,21 +75,33 @@ pub(super) struct LaneThread {
 
 impl LaneThread {
     #[allow(clippy::disallowed_methods, reason = "a driver owns threads")]
-    pub(super) fn start(lane: Option<Box<dyn Exchange>>, connect: Connect) -> Self {
+    pub(super) fn start(connect: Connect) -> Self {
         let (jobs, for_thread) = channel();
         let (answers, returned) = channel();
-        let connected = Arc::new(AtomicBool::new(lane.is_some()));
+        let (reached, first) = channel();
+        let connected = Arc::new(AtomicBool::new(false));
         let forgotten = Arc::new(AtomicBool::new(false));
         let state = State {
-            lane,
+            lane: None,
             connect,
             connected: Arc::clone(&connected),
             forgotten: Arc::clone(&forgotten),
             pause: FIRST_PAUSE,
         };
         let name = std::thread::Builder::new().name("motley-lane".into());
-        let thread = name.spawn(move || state.run(&for_thread, &answers)).ok();
-        Self { jobs: Some(jobs), returned, connected, forgotten, thread }
+        let begin = move || {
+            let mut state = state;
+            // Whoever started it may not want to know any more.
+            let _ = reached.send(state.reconnect());
+            state.run(&for_thread, &answers);
+        };
+        let thread = name.spawn(begin).ok();
+        Self { jobs: Some(jobs), returned, first, connected, forgotten, thread }
+    }
+
+    /// What came of the first attempt to connect; waits for it. Once.
+    pub(super) fn first(&self) -> Result<(), String> {
+        self.first.recv().unwrap_or_else(|_| Err("its thread has ended".into()))
     }
 
     /// Hands a job over; each comes back by one [`LaneThread::wait`], in their order.
@@ -154,7 +167,7 @@ impl State {
                         return;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => self.reconnect(),
+                Err(RecvTimeoutError::Timeout) => drop(self.reconnect()),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -190,14 +203,14 @@ impl State {
         self.connected.store(false, Ordering::Release);
     }
 
-    fn reconnect(&mut self) {
-        match (self.connect)() {
-            Ok(lane) => {
-                self.lane = Some(lane);
-                self.pause = FIRST_PAUSE;
-                self.connected.store(true, Ordering::Release);
-            }
-            Err(_) => self.pause = (self.pause * 2).min(LONGEST_PAUSE),
+    fn reconnect(&mut self) -> Result<(), String> {
+        let lane = (self.connect)();
+        if lane.is_err() {
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         }
+        self.lane = Some(lane?);
+        self.pause = FIRST_PAUSE;
+        self.connected.store(true, Ordering::Release);
+        Ok(())
     }
 }

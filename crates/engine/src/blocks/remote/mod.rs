@@ -30,18 +30,33 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest the head waits for rows, by phase.
+/// Longest the head waits for rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
-    pub prefill: Duration,
-    pub decode: Duration,
+    /// For any request, and for each of its rows beside that.
+    pub each: Duration,
+    pub row: Duration,
+    /// For the largest.
+    pub most: Duration,
 }
 
 impl Default for Deadlines {
     /// A worker that reads from a slow disk takes a second for a token's experts of a layer at
-    /// most; a chunk of a prompt may need all of them.
+    /// most; a chunk of a prompt may need all of them, and a slow core some milliseconds a row.
     fn default() -> Self {
-        Self { prefill: Duration::from_secs(60), decode: Duration::from_secs(2) }
+        Self {
+            each: Duration::from_secs(2),
+            row: Duration::from_millis(15),
+            most: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Deadlines {
+    /// For so many rows.
+    fn of(&self, rows: usize) -> Duration {
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        self.each.saturating_add(self.row.saturating_mul(rows)).min(self.most)
     }
 }
 
@@ -86,15 +101,16 @@ impl RemoteUnit {
         deadlines: Deadlines,
         figures: SharedWorkers,
     ) -> Self {
-        let (mut lanes, mut shards) = (Vec::new(), Vec::new());
-        for (RemoteWorker { welcomed, connect, .. }, seen) in
-            workers.iter().zip(lock(&figures).iter_mut())
-        {
-            let lane = connect();
-            seen.answers = lane.is_ok();
-            seen.lost = lane.as_ref().err().cloned();
-            shards.push(Shard { answers: seen.answers, ..shard(layers, welcomed) });
-            lanes.push(LaneThread::start(lane.ok(), Arc::clone(connect)));
+        // All at once; each on the thread that will have the connection.
+        let start = |worker: &RemoteWorker| LaneThread::start(Arc::clone(&worker.connect));
+        let lanes: Vec<LaneThread> = workers.iter().map(start).collect();
+        let mut shards = Vec::new();
+        for (number, (lane, worker)) in lanes.iter().zip(workers).enumerate() {
+            let first = lane.first();
+            let answers = first.is_ok();
+            let seen = &mut lock(&figures)[number];
+            (seen.answers, seen.lost) = (answers, first.err());
+            shards.push(Shard { answers, ..shard(layers, &worker.welcomed) });
         }
         let (loads, under_way, phase) = (Loads::default(), Vec::new(), Phase::Prefill);
         Self { lanes, shards, deadlines, loads, block: 0, phase, under_way, figures }
@@ -117,10 +133,10 @@ impl RemoteUnit {
             owner.is_none()
         });
         let decode = self.phase == Phase::Decode;
-        let deadline = if decode { self.deadlines.decode } else { self.deadlines.prefill };
         for (worker, rows) in divided {
             for part in rows.chunks(rows_at_once(block)) {
                 self.block += 1;
+                let deadline = self.deadlines.of(part.len());
                 let rows = request(decode, block, part);
                 self.lanes[worker].ask(Job { block: self.block, rows, deadline });
                 self.under_way.push((worker, part.to_vec()));
