@@ -303,7 +303,7 @@ fn tuned(spec: &ModelSpec) -> Option<ThreadSets> {
 }
 
 /// The newest routing profile kept for this model, if there is one that can be read.
-fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
+pub(crate) fn profile_of(path: &Path, spec: &ModelSpec) -> Option<Profile> {
     let model = model_name(spec, path);
     let stem = profile_stem(&model);
     // Names end in the moment they were made.

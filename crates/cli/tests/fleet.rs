@@ -160,8 +160,7 @@ fn a_rolling_restart_under_load_fails_no_request() {
         (0..4).for_each(|client| drop(scope.spawn(move || load.keep_asking(gateway, client))));
         load.until_answered(12);
         for server in servers {
-            server.terminate();
-            assert!(server.wait().success());
+            server.stop();
             *server = Server::start_on(server.address.port(), model, &CONTEXT);
             until("it answers again", || server.metric("motley_requests_answered_total") >= 3.0);
         }

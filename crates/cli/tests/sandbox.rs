@@ -65,8 +65,7 @@ fn every_thread_of_a_server_is_restricted_and_it_serves_all_the_same() {
         ended()
     });
     assert!(ends_soon);
-    server.terminate();
-    assert!(server.wait().success());
+    server.stop();
     let free = Server::start(&model, &["--exact", "--context", "1024", "--sandbox", "off"]);
     assert!(of_threads(&free, "Seccomp").iter().all(|found| found == "0"));
     assert_eq!(answers(&free), said);

@@ -194,7 +194,24 @@ fn a_stopped_server_finishes_what_it_began() {
     stream.read_to_end(&mut rest).unwrap();
     let (status, body) = split(&String::from_utf8_lossy(&rest));
     assert_eq!((status, streamed(&body).1), (200, true));
-    assert!(server.wait().success());
+    let status = server.wait();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn a_server_stopped_while_it_computes_does_not_crash() {
+    let Some(model) = support::synth(Arch::Qwen3moe) else { return };
+    for _ in 0..5 {
+        let mut server = Server::start(&model, &["--streams", "4", "--drain-timeout", "0"]);
+        let streams = [(); 4].map(|()| {
+            let mut stream = server.connect();
+            stream.write_all(&post("/v1/completions", &continuation("Go on", 900, true))).unwrap();
+            stream.read_exact(&mut [0; 64]).unwrap();
+            stream
+        });
+        server.stop();
+        drop(streams);
+    }
 }
 
 #[test]

@@ -117,12 +117,45 @@ fn heads_meet_workers_by_a_code_and_say_the_same_with_them() {
 }
 
 #[test]
+fn workers_that_offer_everything_divide_it() {
+    let Some(model) = synth(Arch::Qwen3moe) else { return };
+    let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
+    let (alone, _) = head.says(&[]);
+    let (spec, _) = motley_model::ModelSpec::open(&model).unwrap();
+    let slot_bytes = motley_plan::needs::ModelNeeds::of(&spec).slot_bytes;
+    // Room for a layer and a quarter of the three: each is needed.
+    let room = ((256 << 20) + 20 * slot_bytes).to_string();
+    let workers = [(); 2].map(|()| Worker::start(&model, &["--memory", &room]));
+    for worker in &workers {
+        head.says(&["--workers", &worker.address, "--pair-code", &worker.code]);
+    }
+    let both = format!("{},{}", workers[0].address, workers[1].address);
+    let shape = motley_plan::budget::SessionShape { output_tokens: 1, ..support::SHAPE };
+    let memory = motley_plan::budget::Budget::of(&spec, shape).smallest_bytes().to_string();
+    let small = ["--memory", &memory, "--context", "1024", "--chunk", "512"];
+    let (text, told) = head.says(&[&["--workers", &both][..], &small].concat());
+    assert_eq!(text, alone);
+    // Their experts are all but those that stay at home, none of them twice.
+    let line = told.lines().find(|line| line.contains(": workers: ")).unwrap();
+    let counts: Vec<u32> = line
+        .split('(')
+        .skip(1)
+        .map(|part| part.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    let all = spec.experts * spec.expert_layers().count() as u32;
+    assert!(counts.len() == 2 && counts.iter().all(|count| *count > 0), "{told}");
+    assert!(counts.iter().sum::<u32>() <= all, "{told}");
+    assert_eq!(told.matches(" rows in ").count(), 2, "{told}");
+    assert!(!told.contains(" 0 rows in "), "{told}");
+}
+
+#[test]
 fn a_killed_worker_costs_nothing_but_time() {
     let Some(model) = synth(Arch::Qwen3moe) else { return };
     let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
     let tokens = "400";
     let alone = head.command(tokens, &[]).output().unwrap().stdout;
-    let mut worker = Worker::start(&model, &[]);
+    let mut worker = Worker::start(&model, &["--layers", "0-2"]);
     let flags = ["--workers", &worker.address, "--pair-code", &worker.code];
     let mut child =
         head.command(tokens, &flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -144,7 +177,7 @@ fn a_killed_worker_costs_nothing_but_time() {
 fn a_server_has_workers_and_says_what_they_do() {
     let Some(model) = synth(Arch::Qwen3moe) else { return };
     let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
-    let mut worker = Worker::start(&model, &[]);
+    let mut worker = Worker::start(&model, &["--layers", "0-2"]);
     let body = json!({ "prompt": PROMPT, "max_tokens": 24, "temperature": 0 });
     let text = |server: &Server| {
         let (status, answer) = server.post("/v1/completions", &body);

@@ -5,7 +5,7 @@
 //! ```text
 //! header    20
 //! Rows      16 · expert 2 and place 2 of each pair · each hidden row once, 4 per value
-//! Computed   8 · one row of each pair, 4 per value
+//! Computed  12 · one row of each pair, 4 per value
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 const HEADER_BYTES: u64 = 20;
 /// Phase, layer, width and counts of a request.
 const ROWS_BYTES: u64 = 16;
-/// Width and count of an answer.
-const COMPUTED_BYTES: u64 = 8;
+/// Width, count and computing time of an answer.
+const COMPUTED_BYTES: u64 = 12;
 /// A pair's expert, and which of the hidden rows it reads.
 const PAIR_BYTES: u64 = 4;
 /// One value of a row.
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_the_frames() {
-        // Three pairs over two rows of four values: 20 + 16 + 12 + 32, and 20 + 8 + 48 back.
-        assert_eq!((request_bytes(3, 2, 4), answer_bytes(3, 4)), (80, 76));
+        // Three pairs over two rows of four values: 20 + 16 + 12 + 32, and 20 + 12 + 48 back.
+        assert_eq!((request_bytes(3, 2, 4), answer_bytes(3, 4)), (80, 80));
     }
 
     #[test]

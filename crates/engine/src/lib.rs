@@ -78,7 +78,7 @@ pub use motley_ggml::gpu::{GpuDevice, gpu_devices};
 pub use motley_ggml::hosted::load_backends as load_host_backends;
 #[cfg(feature = "llama")]
 pub use motley_ggml::{
-    LayerGpu, StartError, TokenBias, TokenizeError, cpu::unused_cpu_level, versions,
+    LayerGpu, StartError, TokenBias, TokenizeError, cpu::unused_cpu_level, exit_now, versions,
 };
 pub use motley_ggml::{Runtime, Seam};
 pub use motley_host::{load, process_memory, sandbox};

@@ -2,6 +2,7 @@
 //! layers on each, with experts divided or had by several, and when workers fail on the way. Workers
 //! are the real ones, asked without a network.
 
+use motley_cost::exchange;
 use motley_engine::blocks::remote::{Answer, Connect, Deadlines, Exchange, RemoteWorker, Welcomed};
 use motley_engine::worker::{ExpertWorker, RowsIn, WorkerOptions};
 use motley_engine::{
@@ -11,7 +12,7 @@ use motley_model::ModelSpec;
 use motley_plan::ExpertKernels;
 use motley_testkit::fixtures::synthetic;
 use motley_testkit::synth::Arch;
-use motley_wire::frame::Rows;
+use motley_wire::frame::{Rows, computed_bytes, rows_bytes};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -104,26 +105,35 @@ fn with_workers(engine: &mut Engine, (runtime, model): (Runtime, &Path), parts: 
             let (layers, experts) = (part.layers.clone(), part.experts);
             let welcomed = Welcomed { build: String::new(), layers, experts };
             let name = format!("worker {number}");
-            RemoteWorker { name, welcomed, slots: SLOTS, computes_alike: true, connect }
+            RemoteWorker {
+                name,
+                welcomed,
+                slots: SLOTS,
+                keeps: None,
+                computes_alike: true,
+                connect,
+            }
         })
         .collect();
     engine.use_workers(workers, Deadlines::default());
 }
 
+/// What predictions count is what travels.
+#[test]
+fn frames_have_the_bytes_that_are_predicted() {
+    for (pairs, hidden_rows, width) in [(0, 0, 1), (3, 2, 4), (64, 8, 2048)] {
+        let predicted = exchange::request_bytes(pairs, hidden_rows, width);
+        let frame = rows_bytes(pairs as usize, hidden_rows as usize, width as usize);
+        assert_eq!(predicted, frame as u64);
+        let predicted = exchange::answer_bytes(pairs, width);
+        assert_eq!(predicted, computed_bytes(pairs as usize, width as usize) as u64);
+    }
+}
+
 #[test]
 fn heads_say_the_same_whatever_workers_compute() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
-    let archs = [
-        Arch::Qwen3moe,
-        Arch::Llama,
-        Arch::Deepseek2,
-        Arch::Qwen2moe,
-        Arch::Olmoe,
-        Arch::GptOss,
-        Arch::Glm4moe,
-        Arch::Gemma4,
-    ];
-    for arch in archs {
+    for arch in Arch::DISTINCT {
         let Some(model) = synthetic(arch) else { return };
         let mut head = engine(runtime, &model);
         let expected = logits(&head);

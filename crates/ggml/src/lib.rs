@@ -42,7 +42,7 @@ pub use llama::{
     KeptBlocks, LaidOutSource, LaidOutWeights, LayerGpu, LoadError, LoadProgress, MappedWeights,
     Model, ModelOptions, NoBackends, Parsing, PoolChoice, Pools, ReadCounts, RowsIn, Sampler,
     SamplerStage, StartError, Stays, TextBounds, Thrown, TokenBias, TokenizeError, VirtualFile,
-    Weights, give_back_freed, versions,
+    Weights, exit_now, give_back_freed, versions,
 };
 #[cfg(feature = "llama")]
 pub use measure::{BenchBlock, BenchError, DeviceCopy, ExpertStack, StackSpec};

@@ -1,11 +1,10 @@
 //! What the page on several machines says holds on a short version of it.
 
-use motley_plan::cores::MachineCores;
-use motley_plan::decide::facts::{described_gpus, described_memory};
+use motley_plan::decide::facts::{Described, described_memory};
 use motley_plan::decide::workers::workers_pay;
 use motley_plan::hosts::{Advised, Host, Others, RemoteAdvice};
 use motley_plan::worker::worker_slots;
-use motley_plan::{Asked, Facts, decide};
+use motley_plan::{Asked, decide};
 use motley_reproduce::hosts::assumed::{LINKS, MACHINE, without_gpu};
 use motley_reproduce::hosts::rows::MODELS;
 use motley_reproduce::hosts::{
@@ -42,18 +41,8 @@ fn planned(row: &Row) -> RemoteAdvice {
     let without = without_gpu(&with);
     let machine = if row.head == Head::Gpu { &with } else { &without };
     let model = MODELS.iter().find(|model| model.name == row.model).expect("a model");
-    let (needs, gpus) = (model.shape().needs(), described_gpus(machine));
-    let facts = Facts {
-        model: &needs,
-        machine,
-        measured: None,
-        profile: None,
-        memory: described_memory(machine),
-        gpus: &gpus,
-        cores: &MachineCores::described(machine),
-        tuned: None,
-        layouts: &[],
-    };
+    let (needs, described) = (model.shape().needs(), Described::of(machine));
+    let facts = described.facts(&needs);
     let asked = Asked { prompt_tokens: 0, ..Asked::default() };
     let decision = decide(&facts, &asked).expect("a decision");
     let slots = worker_slots(&needs, needs.experts, None, described_memory(&without));

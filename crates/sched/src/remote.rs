@@ -1,5 +1,5 @@
 //! Which machine computes the rows of each expert (W9, W10): rows go only to a worker that has the
-//! expert, and where several have it, to the one that would be done first. What nobody has stays at
+//! expert, and where several keep it, to the one that would be done first. What nobody keeps stays at
 //! home.
 
 use std::ops::Range;
@@ -53,21 +53,24 @@ impl ExpertSet {
 /// What a worker computes, and whether it can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shard {
+    /// Those it can compute, from its disk if need be.
     pub experts: ExpertSet,
+    /// Of these, the ones that are its own; the others it computes when their owner is lost.
+    pub keeps: ExpertSet,
     /// Whether it answers.
     pub answers: bool,
 }
 
 impl Shard {
-    /// Whether it has this expert and answers.
-    pub fn has(&self, layer: usize, expert: u16) -> bool {
-        self.answers && self.experts.contains(layer, expert)
+    /// One whose experts are all its own, and which answers.
+    pub fn keeping_all(experts: ExpertSet) -> Self {
+        Self { keeps: experts.clone(), experts, answers: true }
     }
 }
 
 /// A worker for each of `experts`, to which `tokens` rows each are routed; `None` stays at home. The
 /// largest are given away first, each to whoever has the fewest rows then (the greedy packing of
-/// EPLB).
+/// EPLB): of those that keep the expert, and where they are lost, of all that can compute it.
 pub fn share_out(
     layer: usize,
     experts: &[u16],
@@ -79,8 +82,16 @@ pub fn share_out(
     let mut rows = vec![0; shards.len()];
     let mut chosen = vec![None; experts.len()];
     for index in order {
-        let has = |worker: &usize| shards[*worker].has(layer, experts[index]);
-        chosen[index] = (0..shards.len()).filter(has).min_by_key(|&worker| rows[worker]);
+        let among = |set: fn(&Shard) -> &ExpertSet| {
+            let can = |worker: &usize| {
+                let shard = &shards[*worker];
+                shard.answers && set(shard).contains(layer, experts[index])
+            };
+            (0..shards.len()).filter(can).min_by_key(|&worker| rows[worker])
+        };
+        let kept = shards.iter().any(|shard| shard.keeps.contains(layer, experts[index]));
+        let owner = || among(|shard| &shard.keeps).or_else(|| among(|shard| &shard.experts));
+        chosen[index] = kept.then(owner).flatten();
         if let Some(worker) = chosen[index] {
             rows[worker] += tokens[index];
         }
@@ -94,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shard(layers: Range<usize>, experts: Range<u16>) -> Shard {
-        Shard { experts: ExpertSet::of_layers(layers, experts), answers: true }
+        Shard::keeping_all(ExpertSet::of_layers(layers, experts))
     }
 
     /// Experts from the first on, with so many rows each.
@@ -133,6 +144,21 @@ mod tests {
         assert_eq!(shared(0, &all, &shards), [Some(0); 3]);
         shards[0].answers = false;
         assert_eq!(shared(0, &all, &shards), [None; 3]);
+    }
+
+    #[test]
+    fn an_owner_is_asked_first_and_what_is_the_heads_stays() {
+        let keeping = |experts| {
+            let keeps = ExpertSet::of_layers(0..1, experts);
+            Shard { keeps, ..shard(0..1, 0..6) }
+        };
+        let mut shards = [keeping(0..2), keeping(2..4)];
+        let rows = [1, 9, 1, 1, 5, 5];
+        let own = [Some(0), Some(0), Some(1), Some(1), None, None];
+        assert_eq!(shared(0, &rows, &shards), own);
+        shards[0].answers = false;
+        let left = [Some(1), Some(1), Some(1), Some(1), None, None];
+        assert_eq!(shared(0, &rows, &shards), left);
     }
 
     proptest! {

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 use tower::util::BoxCloneService;
@@ -69,11 +70,13 @@ impl Server {
     }
 
     /// Answers until `stop` is done; then running answers get their time and no new
-    /// ones are taken. `true` when all could be finished.
+    /// ones are taken. `true` when all could be finished. Nothing computes any more when this is
+    /// done: a process may not end beside a thread that does.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let routes = router(Arc::clone(&self.models));
         let keeper = tokio::spawn(keep(Arc::clone(&self.models)));
         let graceful = GracefulShutdown::new();
+        let mut connections = JoinSet::new();
         let limits = &self.models.options.limits;
         let permits = Arc::new(Semaphore::new(limits.connections));
         let peers = Peers::new(limits.peer_connections);
@@ -82,6 +85,7 @@ impl Server {
         loop {
             let accepted = tokio::select! {
                 () = &mut stop => break,
+                Some(_) = connections.join_next() => continue,
                 accepted = accept(&self.listener, &permits) => accepted,
             };
             if let (Err(error), true) = (&accepted, could_accept) {
@@ -92,7 +96,8 @@ impl Server {
                 Ok(((stream, peer), permit)) => match peers.connect(peer.ip()) {
                     Some(held) => {
                         let routes = routes_for(&routes, Caller::of_address(client_of(peer.ip())));
-                        self.spawn(stream, (permit, held), routes, &graceful);
+                        let connection = self.connection(stream, routes, &graceful);
+                        connections.spawn(hold(connection, (permit, held)));
                     }
                     None => tracing::debug!(target: "motley", %peer, "has its share already"),
                 },
@@ -104,17 +109,21 @@ impl Server {
         let drain_time = self.models.options.limits.drain_time;
         let finished = tokio::time::timeout(drain_time, graceful.shutdown()).await.is_ok();
         keeper.abort();
+        // Nobody is left who uses a model.
+        let _ = keeper.await;
+        connections.shutdown().await;
         self.models.options.telemetry.close().await;
+        self.models.unload_all().await;
         finished
     }
 
-    fn spawn(
+    /// Answers a client until it leaves.
+    fn connection(
         &self,
         stream: TcpStream,
-        held: (OwnedSemaphorePermit, PeerConnection),
         routes: ClientRoutes,
         graceful: &GracefulShutdown,
-    ) {
+    ) -> impl Future + Send + use<> {
         // Answers are small pieces, each wanted at once.
         let _ = stream.set_nodelay(true);
         let limits = &self.models.options.limits;
@@ -126,13 +135,15 @@ impl Server {
             .max_headers(limits.headers)
             .max_buf_size(limits.header_bytes)
             .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(routes));
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            // A client that disconnects or violates HTTP is not an error of the server.
-            let _ = connection.await;
-            drop(held);
-        });
+        graceful.watch(connection)
     }
+}
+
+/// A connection, and what it takes of the limits while it lasts. How it ends is no matter: a client
+/// that disconnects or violates HTTP is not an error of the server.
+async fn hold(connection: impl Future, held: (OwnedSemaphorePermit, PeerConnection)) {
+    let _ = connection.await;
+    drop(held);
 }
 
 type ClientRoutes = BoxCloneService<Request<Incoming>, Response, Infallible>;

@@ -4,11 +4,10 @@
 
 use motley_cost::{Efficiency, Nanos};
 use motley_machine::{Device, DeviceKind, Machine};
-use motley_plan::cores::MachineCores;
-use motley_plan::decide::facts::{described_gpus, described_memory};
+use motley_plan::decide::facts::Described;
 use motley_plan::headroom::device_room;
 use motley_plan::worker::TooLittleForWorker;
-use motley_plan::{Asked, DecideError, Decision, Facts, Placement, decide};
+use motley_plan::{Asked, DecideError, Decision, Placement, decide};
 use motley_sched::cache::{Capacity, PolicyChoice, RoutedBuffer};
 use motley_sched::prefetch::{PrefetchChoice, PrefillCounted};
 use motley_sched::regime::{self, Regime, RegimeError};
@@ -205,19 +204,7 @@ impl Setup {
 
 /// What `motley run` would decide for `model` on `machine`, nothing asked.
 pub fn decision(machine: &Machine, model: &ModelShape) -> Result<Decision, DecideError> {
-    let (needs, gpus) = (model.needs(), described_gpus(machine));
-    let facts = Facts {
-        model: &needs,
-        machine,
-        measured: None,
-        profile: None,
-        memory: described_memory(machine),
-        gpus: &gpus,
-        cores: &MachineCores::described(machine),
-        tuned: None,
-        layouts: &[],
-    };
-    decide(&facts, &Asked::default())
+    decide(&Described::of(machine).facts(&model.needs()), &Asked::default())
 }
 
 /// The decision's regime; where memory modules compute, theirs, which no engine runs. A cache

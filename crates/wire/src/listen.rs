@@ -1,5 +1,6 @@
 //! The worker's end: accepts connections, finds out who is there, gives known heads to whoever
-//! computes, and answers those that ask about it. What a stranger does ends its own connection and no other.
+//! computes, and answers those that ask about it. What a stranger does ends its own connection and
+//! no other.
 
 use crate::code::{Code, Desk};
 use crate::control::Control;

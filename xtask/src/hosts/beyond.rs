@@ -1,5 +1,5 @@
-//! A model larger than the memory of one host: from that host's disk, and with half of its layers
-//! on a second host. Both hosts share this machine's cores and disk.
+//! A model larger than the memory of one host: from that host's disk, and divided with a second host.
+//! Both hosts share this machine's cores and disk.
 
 use super::party::{Head, Worker, addresses, named};
 use crate::capped::cage::Cage;
@@ -48,8 +48,7 @@ pub(super) fn run(
     on_line: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     let head = Head::new(program)?;
-    let flags = ["--layers", "12-23"];
-    let workers = [Worker::start((program, model), 1, &flags, Some(HOST_BYTES))?];
+    let workers = [Worker::start((program, model), 1, &[], Some(HOST_BYTES))?];
     head.pair(model, &workers)?;
     workers[0].host.set_rate(MBIT)?;
     let with = addresses(&workers);

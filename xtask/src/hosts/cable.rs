@@ -6,7 +6,9 @@
 use super::party::{Head, Worker, addresses, named};
 use crate::capped::worker;
 use anyhow::{Context, Result, ensure};
+use motley_cost::exchange::{answer_bytes, request_bytes};
 use motley_cost::statistics::median;
+use motley_model::ModelSpec;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -18,9 +20,6 @@ use std::process::Stdio;
 const RATES: [u32; 3] = [1000, 2500, 10_000];
 /// Tokens decoded in a run.
 const DECODE: usize = 16;
-/// What a frame has before its payload, and a payload before its rows (`crates/wire`).
-const REQUEST_BYTES: u64 = 20 + 16;
-const RESPONSE_BYTES: u64 = 20 + 12;
 /// Exchanges of the bare round trip.
 const TRIPS: usize = 200;
 
@@ -125,10 +124,10 @@ fn one(head: &Head, model: &Path, at: &Worker, decode: usize) -> Result<One> {
     let record = &outcome["record"]["workers"][0];
     let of = |name: &str| record[name].as_u64().with_context(|| name.to_owned());
     let (requests, rows) = (of("requests")?, of("rows")?);
-    // Width of a row, in bytes: what a response has beside its head, over its rows.
-    let row_bytes = (of("received_bytes")? - requests * RESPONSE_BYTES) / rows.max(1);
-    let formula_bytes =
-        requests * (REQUEST_BYTES + row_bytes + RESPONSE_BYTES) + rows * (4 + row_bytes);
+    let width = ModelSpec::open(model)?.0.shape.hidden;
+    let (request, answer) = (request_bytes(0, 1, width), answer_bytes(0, width));
+    let pair = request_bytes(1, 1, width) - request + answer_bytes(1, width) - answer;
+    let formula_bytes = requests * (request + answer) + rows * pair;
     Ok(One {
         exchange_us: of("exchange_us")? as f64 / requests as f64,
         compute_us: of("compute_us")? as f64 / requests as f64,

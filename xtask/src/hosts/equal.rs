@@ -10,16 +10,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
 
-const ARCHS: [Arch; 8] = [
-    Arch::Qwen3moe,
-    Arch::Llama,
-    Arch::Deepseek2,
-    Arch::Qwen2moe,
-    Arch::Olmoe,
-    Arch::GptOss,
-    Arch::Glm4moe,
-    Arch::Gemma4,
-];
 /// Prompt tokens, and tokens decoded after them.
 const PREFILL: usize = 48;
 const DECODE: usize = 8;
@@ -39,7 +29,7 @@ pub(super) struct Row {
 /// Every division of every architecture; fails if one differs.
 pub(super) fn run(program: &Path, on_line: &mut dyn FnMut(&str)) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for arch in ARCHS {
+    for arch in Arch::DISTINCT {
         let model = fixtures::synthetic(arch).context("the models: run `cargo xtask smollm2`")?;
         let head = Head::new(program)?;
         let alone = logits(&head, &model, &[])?.0;

@@ -143,14 +143,22 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// Divided as a run divides them, where a decision is given; else each computes all it offers.
+fn workers(job: &Job, runtime: Runtime) -> Result<Option<Workers>> {
+    let asked = WorkersArgs { workers: job.workers.clone(), pair_code: None };
+    match &job.decision {
+        Some(decision) => Workers::divided(&asked, runtime, &job.model, decision),
+        None => Workers::reach(&asked, runtime, &job.model, false),
+    }
+}
+
 fn work(job: &Job) -> Result<Outcome> {
     let seam = if job.bare { Seam::Absent } else { Seam::Registered };
     let runtime = Runtime::start(seam)?;
     let started = Instant::now();
     let options = engine_options(job, &runtime)?;
     let mut engine = Engine::load(runtime, &job.model, &options, &mut |_| true)?;
-    let asked = WorkersArgs { workers: job.workers.clone(), pair_code: None };
-    if let Some(workers) = Workers::reach(&asked, runtime, &job.model, false)? {
+    if let Some(workers) = workers(job, runtime)? {
         workers.attach(&mut engine);
     }
     let load_s = started.elapsed().as_secs_f64();

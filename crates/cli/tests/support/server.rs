@@ -155,6 +155,13 @@ impl Server {
         assert!(Command::new("kill").args([signal, &pid]).status().expect("kill").success());
     }
 
+    /// Asks it to stop and waits: it must not fail, crash or be killed.
+    pub(crate) fn stop(&mut self) {
+        self.terminate();
+        let status = self.wait();
+        assert!(status.success(), "{status}");
+    }
+
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }

@@ -11,12 +11,14 @@
 //! * `context`: the KV cache, pools and executor of one timeline; `affinity`: where the thread
 //!   that decodes runs; `batch`: what is decoded.
 //! * `kept`: blocks beyond their graph, for rows that come from elsewhere.
-//! * `sampler`: how tokens are chosen. `heap`: freed memory, back to the system.
+//! * `sampler`: how tokens are chosen. `heap`: freed memory, back to the system;
+//!   `exit`: the end of the process.
 
 mod affinity;
 mod backends;
 mod batch;
 mod context;
+mod exit;
 mod extent;
 mod facts;
 mod heap;
@@ -36,6 +38,7 @@ mod weights;
 pub use backends::NoBackends;
 pub use batch::{Batch, BatchToken};
 pub use context::{Context, ContextError, ContextOptions, DecodeError, PoolChoice, Pools};
+pub use exit::exit_now;
 pub use heap::give_back_freed;
 pub use kept::{KeepError, KeptBlocks, RowsIn};
 pub use model::{LayerGpu, LoadError, LoadProgress, Model, ModelOptions};

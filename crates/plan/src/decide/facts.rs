@@ -42,6 +42,36 @@ pub struct GpuFact {
     pub stands_in: bool,
 }
 
+/// What the facts of a machine that is only described borrow.
+#[derive(Debug, Clone)]
+pub struct Described<'a> {
+    machine: &'a Machine,
+    gpus: Vec<GpuFact>,
+    cores: MachineCores,
+}
+
+impl<'a> Described<'a> {
+    /// All its GPUs and cores.
+    pub fn of(machine: &'a Machine) -> Self {
+        Self { machine, gpus: described_gpus(machine), cores: MachineCores::described(machine) }
+    }
+
+    /// Of `model`, whose routing nobody recorded: nothing is measured or tuned.
+    pub fn facts(&'a self, model: &'a ModelNeeds) -> Facts<'a> {
+        Facts {
+            model,
+            machine: self.machine,
+            measured: None,
+            profile: None,
+            memory: described_memory(self.machine),
+            gpus: &self.gpus,
+            cores: &self.cores,
+            layouts: &[],
+            tuned: None,
+        }
+    }
+}
+
 /// The GPUs of a description.
 pub fn described_gpus(machine: &Machine) -> Vec<GpuFact> {
     let gpus = machine.devices.iter().filter(|device| device.kind == DeviceKind::Gpu);

@@ -3,17 +3,20 @@
 //!
 //! - [`place`](mod@place): every expert once, by layers or by use.
 //! - [`replicas`]: copies of the most used in the room left over.
+//! - [`divide`]: both together, over the head and its workers.
 //! - [`balance`]: how much the head keeps, as rows to others take time.
 //! - [`pays`]: the speed to expect with workers, alone, and split by layers.
 //! - `slowest`: the mean of the last of several.
 
 pub mod balance;
+pub mod divide;
 pub mod pays;
 pub mod place;
 pub mod replicas;
 mod slowest;
 
 pub use balance::{Block, rows_there, worker_speed};
+pub use divide::Division;
 pub use pays::{Advised, Others, RemoteAdvice, RemoteCase, remote_pays};
 pub use place::place;
 pub use replicas::replicate;

@@ -67,6 +67,17 @@ async fn unload(models: &Models, model: ModelIndex) {
 }
 
 impl Models {
+    /// For the server's end, when no request uses a model. Done when nothing computes any more.
+    pub(crate) async fn unload_all(&self) {
+        let models = 0..self.offered.len();
+        let apps: Vec<_> = models.filter_map(|model| self.loaded().take(model)).collect();
+        let ended: Vec<_> = apps.iter().map(|app| app.batching.ended()).collect();
+        drop(apps);
+        for thread in ended {
+            thread.await;
+        }
+    }
+
     /// Loads a model before anybody asks for it.
     pub(crate) fn load_now(&self, model: ModelIndex) -> Result<(), LoadError> {
         let app = self.make(model)?;

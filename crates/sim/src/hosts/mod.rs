@@ -45,8 +45,7 @@ impl Hosts {
     pub fn new(link: HostLink, width: u32, workers: Vec<(ExpertSet, HostUnit)>) -> Self {
         let outcomes = vec![HostOutcome::default(); workers.len()];
         let (sets, units): (Vec<_>, Vec<_>) = workers.into_iter().unzip();
-        let shard = |experts| Shard { experts, answers: true };
-        let shards = sets.into_iter().map(shard).collect();
+        let shards = sets.into_iter().map(Shard::keeping_all).collect();
         Self { link, width: width.into(), shards, units, outcomes }
     }
 
@@ -169,8 +168,8 @@ mod tests {
         let done = hosts.outcomes();
         assert_eq!((done[0].rows, done[1].rows), (2, 1));
         // Two rows of four values there, two back; one each for the other.
-        assert_eq!((done[0].request_bytes, done[0].answer_bytes), (20 + 16 + 8 + 32, 28 + 32));
-        assert_eq!((done[1].request_bytes, done[1].answer_bytes), (20 + 16 + 4 + 16, 28 + 16));
+        assert_eq!((done[0].request_bytes, done[0].answer_bytes), (20 + 16 + 8 + 32, 32 + 32));
+        assert_eq!((done[1].request_bytes, done[1].answer_bytes), (20 + 16 + 4 + 16, 32 + 16));
         let least_us = 200.0 + 50.0 + (done[0].request_bytes + done[0].answer_bytes) as f64 / 1e3;
         assert_eq!(away.took, Nanos::from_us(least_us));
     }

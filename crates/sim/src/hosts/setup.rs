@@ -8,7 +8,7 @@ use motley_cost::{ComputeCost, Efficiency, HostLink};
 use motley_machine::{DeviceKind, Machine};
 use motley_plan::Decision;
 use motley_plan::decide::facts::described_memory;
-use motley_plan::hosts::{Block, Host, all_experts, place, replicate, rows_there, worker_speed};
+use motley_plan::hosts::{Block, Division, Host, all_experts, rows_there, worker_speed};
 use motley_plan::worker::worker_slots;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::regime::{self, Regime, RegimeError};
@@ -138,24 +138,13 @@ impl HostSetup {
 
     /// Places experts by use on the head's GPU and CPU and on the workers, which it returns.
     fn place(&self, choices: &HostChoices<'_>, grid: ExpertGrid) -> Vec<ExpertSet> {
-        let workers = usize::from(choices.workers);
-        let mut hosts = self.head_hosts(grid);
-        let own = hosts.len();
-        let on_gpu: u32 = hosts[..own - 1].iter().map(|host| host.slots).sum();
+        let head = self.head_hosts(grid);
+        let on_gpu: u32 = head[..head.len() - 1].iter().map(|host| host.slots).sum();
         let speed = self.speed_of_workers(choices, self.used_share(choices, grid, on_gpu));
-        hosts.extend(vec![Host { slots: self.worker_slots, speed }; workers]);
-        // What memories do not hold together, every host reads from its own disk.
-        let room: u32 = hosts[own - 1..].iter().map(|host| host.slots).sum();
-        let scale = f64::from(grid.len() as u32 - on_gpu) / f64::from(room.max(1));
-        let mut rooms = hosts.clone();
-        for host in rooms[own - 1..].iter_mut().filter(|_| scale > 1.0) {
-            host.slots = (f64::from(host.slots) * scale).ceil() as u32;
-        }
-        let mut placed = place(grid, &rooms, Some(choices.uses)).split_off(own);
-        if choices.replicas {
-            replicate(grid, &hosts[own..], choices.uses, &mut placed);
-        }
-        placed
+        let worker = Host { slots: self.worker_slots, speed };
+        let (workers, uses) = (vec![worker; usize::from(choices.workers)], Some(choices.uses));
+        let replicas = choices.replicas;
+        Division { grid, head: &head, workers: &workers, uses, replicas }.kept()
     }
 
     /// The head's GPUs as one, where they have experts, and its CPU with the link to them.

@@ -51,7 +51,7 @@ impl Helped {
         let measured = reached.measure(runtime, path)?;
         let helper = |(worker, measured): (&RemoteWorker, &MeasuredWorker)| {
             let HostLink { round_trip_us, gb_per_s } = measured.link;
-            let (name, slots, speed) = (worker.name.clone(), worker.slots, measured.speed);
+            let (name, slots, speed) = (worker.name.clone(), worker.slots, measured.speed());
             Helper { name, slots, speed, round_trip_us, gb_per_s }
         };
         let workers: Vec<Helper> = reached.reached().iter().zip(&measured).map(helper).collect();

@@ -18,7 +18,7 @@ impl Interrupt {
         let (flag, work) = (Arc::clone(&pressed), cancel.clone());
         ctrlc::set_handler(move || {
             if flag.swap(true, Relaxed) {
-                std::process::exit(130);
+                motley_engine::exit_now(130);
             }
             work.cancel();
         })

@@ -50,7 +50,7 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;
     run.workers.check_beside(&run.npu)?;
-    let workers = Workers::reach(&run.workers, runtime, &known.files.paths[0], decision.exact)?;
+    let workers = Workers::divided(&run.workers, runtime, &known.files.paths[0], &decision)?;
     let sandbox = restrict_files(run, &known, &decision, &chat, workers.as_ref())?;
     let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     if !global.json {

@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, serve: &Serve) -> Result<()> {
     let written: Vec<_> = serve.npu.written().into_iter().chain(folder).collect();
     let traces = serve.otlp.find()?;
     let one = &plans.models[0];
-    let workers = Workers::reach(&serve.workers, runtime, &one.files[0], one.decision.exact)?;
+    let workers = Workers::divided(&serve.workers, runtime, &one.files[0], &one.decision)?;
     let needs = Needs {
         model_files: plans.models.iter().flat_map(|model| model.files.clone()).collect(),
         devices: plans.models.iter().any(|model| !model.decision.devices.is_empty()),
@@ -202,6 +202,6 @@ async fn told_to_stop() {
     drop(tokio::signal::ctrl_c().await);
     tokio::spawn(async {
         let _ = tokio::signal::ctrl_c().await;
-        std::process::exit(130);
+        motley_engine::exit_now(130);
     });
 }

@@ -19,8 +19,16 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredWorker {
     pub link: HostLink,
+    /// One row of one expert: on this machine's CPU, and there.
+    pub here_us: f64,
+    pub there_us: f64,
+}
+
+impl MeasuredWorker {
     /// Its speed at a token's experts over that of this machine's CPU.
-    pub speed: f64,
+    pub fn speed(&self) -> f64 {
+        self.here_us / self.there_us
+    }
 }
 
 impl RemoteWorker {
@@ -46,7 +54,8 @@ impl RemoteWorker {
                 round_trip_us: small.wire_us.max(1.0),
                 gb_per_s: (bytes(LARGE_ROWS) - bytes(1)) / longer_us / 1e3,
             },
-            speed: here_us / small.compute_us.max(1.0),
+            here_us,
+            there_us: small.compute_us.max(1.0),
         })
     }
 }

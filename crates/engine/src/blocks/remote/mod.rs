@@ -69,6 +69,8 @@ pub struct RemoteWorker {
     pub welcomed: Welcomed,
     /// Experts it had room for in memory then.
     pub slots: u32,
+    /// Those that are its own; `None` where all it computes are.
+    pub keeps: Option<ExpertSet>,
     /// Whether its rows are, bit for bit, those of this machine.
     pub computes_alike: bool,
     pub connect: Connect,
@@ -110,7 +112,7 @@ impl RemoteUnit {
             let answers = first.is_ok();
             let seen = &mut lock(&figures)[number];
             (seen.answers, seen.lost) = (answers, first.err());
-            shards.push(Shard { answers, ..shard(layers, &worker.welcomed) });
+            shards.push(Shard { answers, ..shard(layers, worker) });
         }
         let (loads, under_way, phase) = (Loads::default(), Vec::new(), Phase::Prefill);
         Self { lanes, shards, deadlines, loads, block: 0, phase, under_way, figures }
@@ -241,11 +243,12 @@ impl FirstUnit for RemoteUnit {
     }
 }
 
-fn shard(layers: usize, welcomed: &Welcomed) -> Shard {
-    let own = welcomed.layers.iter().map(|&layer| usize::from(layer));
-    let (first, end) = welcomed.experts;
-    let experts = ExpertSet::of_layers(own.filter(|layer| *layer < layers), first..end);
-    Shard { experts, answers: true }
+fn shard(layers: usize, worker: &RemoteWorker) -> Shard {
+    let Welcomed { layers: its, experts: (first, end), .. } = &worker.welcomed;
+    let its = its.iter().map(|&layer| usize::from(layer)).filter(|layer| *layer < layers);
+    let all = Shard::keeping_all(ExpertSet::of_layers(its, *first..*end));
+    let keeps = worker.keeps.clone().unwrap_or_else(|| all.keeps.clone());
+    Shard { keeps, ..all }
 }
 
 /// Rows of one request: neither it nor its answer may be longer than a frame.

@@ -48,7 +48,7 @@ impl RemoteUnit {
             Ok(Box::new(lane) as Box<dyn Exchange>)
         });
         let name = address.name.clone();
-        Ok(RemoteWorker { name, welcomed, slots, computes_alike, connect })
+        Ok(RemoteWorker { name, welcomed, slots, keeps: None, computes_alike, connect })
     }
 }
 

@@ -59,6 +59,18 @@ impl Arch {
         Self::Gemma4,
     ];
 
+    /// Those whose experts differ most: routers, activations, types, biases, shared experts.
+    pub const DISTINCT: [Self; 8] = [
+        Self::Qwen3moe,
+        Self::Llama,
+        Self::Deepseek2,
+        Self::Qwen2moe,
+        Self::Olmoe,
+        Self::GptOss,
+        Self::Glm4moe,
+        Self::Gemma4,
+    ];
+
     /// The name in `general.architecture`.
     pub fn name(self) -> &'static str {
         match self {

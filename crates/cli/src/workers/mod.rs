@@ -1,4 +1,8 @@
 //! Workers of a head: met once by a code, reached before files are given up, given to the engine.
+//!
+//! * `divide`: which experts each of them keeps.
+
+mod divide;
 
 use crate::args::WorkersArgs;
 use crate::state;
@@ -11,6 +15,7 @@ use motley_engine::worker::{ExpertWorker, WorkerOptions};
 use motley_engine::{Engine, EngineOptions, Runtime, identity};
 use motley_model::{ModelFiles, ModelSpec};
 use motley_plan::budget::MIN_SLOTS;
+use motley_sched::remote::ExpertSet;
 use motley_wire::{Fingerprint, Identity, Peers, pair_with};
 use std::io::{BufRead, IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -92,7 +97,12 @@ impl Workers {
         let one = |worker: &RemoteWorker| {
             let (first, end) = worker.welcomed.experts;
             let layers = worker.welcomed.layers.len();
-            format!("{} (experts {first}–{} of {layers} layers)", worker.name, end - 1)
+            let what = match worker.keeps.as_ref().map(ExpertSet::count) {
+                Some(0) => "only if another fails".to_owned(),
+                Some(kept) => format!("{kept} of {} experts", layers * usize::from(end)),
+                None => format!("experts {first}–{} of {layers} layers", end - 1),
+            };
+            format!("{} ({what})", worker.name)
         };
         let all: Vec<String> = self.reached.iter().map(one).collect();
         format!("workers: {}", all.join(", "))
