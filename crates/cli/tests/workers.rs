@@ -105,7 +105,8 @@ fn heads_meet_workers_by_a_code_and_say_the_same_with_them() {
         assert_eq!(text, alone);
         assert!(told.contains("paired with worker") && told.contains("rows in"), "{told}");
     }
-    // Known from now on, and both at once.
+    // Known from now on, whatever code is typed, and both at once.
+    head.says(&["--workers", &first.address, "--pair-code", wrong]);
     let both = format!("{},{}", first.address, second.address);
     let (text, told) = head.says(&["--workers", &both]);
     assert_eq!(text, alone);

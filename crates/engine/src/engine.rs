@@ -222,9 +222,9 @@ impl Engine {
 
     /// Has sessions started from now on send rows to `workers`.
     pub fn use_workers(&mut self, workers: Vec<RemoteWorker>, deadlines: Deadlines) {
-        let figures = remote::figures(workers.iter().map(|worker| worker.name.as_str()));
-        self.workers = Some(Arc::clone(&figures));
         let layers = self.spec.layers.len();
+        let figures = remote::figures_of(layers, &workers);
+        self.workers = Some(Arc::clone(&figures));
         self.set_first_unit(Arc::new(move |_| {
             Box::new(RemoteUnit::new(layers, &workers, deadlines, Arc::clone(&figures)))
         }));

@@ -44,6 +44,21 @@ impl ExpertSet {
         word.is_some_and(|word| word >> bit & 1 == 1)
     }
 
+    /// All that are in, as runs of neighbours of one layer.
+    pub fn runs(&self) -> Vec<(u16, Range<u16>)> {
+        let mut runs: Vec<(u16, Range<u16>)> = Vec::new();
+        for (layer, words) in (0..).zip(&self.layers) {
+            let experts = 0..(words.len() * WORD) as u16;
+            for expert in experts.filter(|&expert| self.contains(layer.into(), expert)) {
+                match runs.last_mut() {
+                    Some((of, run)) if *of == layer && run.end == expert => run.end += 1,
+                    _ => runs.push((layer, expert..expert + 1)),
+                }
+            }
+        }
+        runs
+    }
+
     /// How many are in.
     pub fn count(&self) -> u32 {
         self.layers.iter().flatten().map(|word| word.count_ones()).sum()
@@ -123,6 +138,7 @@ mod tests {
         let wide = |layer| (62..66).map(move |expert| (layer, expert));
         assert_eq!(found, wide(1).chain([(2, 130)]).chain(wide(3)).collect::<Vec<_>>());
         assert_eq!((set.count(), ExpertSet::default().count()), (9, 0));
+        assert_eq!(set.runs(), [(1, 62..66), (2, 130..131), (3, 62..66)]);
     }
 
     #[test]

@@ -11,10 +11,11 @@ use motley_sched::strategy::OnDemand;
 use motley_sched::{
     Costs, Named, Scheduler, SchedulerLimits, SchedulerParts, TierParts, UnknownName,
 };
-use motley_trace::{PhaseRecord, RunRecord, Trace};
+use motley_trace::{PhaseRecord, RunRecord, Trace, WorkerRecord};
 use serde::Serialize;
 
 use crate::drive::{DriveError, drive};
+use crate::hosts::recorded;
 use crate::outcome::Outcome;
 use crate::predictions::PredictionParams;
 use crate::replay::replay;
@@ -62,6 +63,8 @@ pub struct Rerun {
     pub decode: PhaseCosts,
     /// Share of the next layer's experts that are predicted.
     pub prediction_accuracy: f64,
+    /// Other machines, as they were measured.
+    pub workers: Vec<WorkerRecord>,
 }
 
 /// What one phase was measured to cost.
@@ -93,6 +96,7 @@ impl Rerun {
             prefill: PhaseCosts::of(&record.prefill, record),
             decode: PhaseCosts::of(&record.decode, record),
             prediction_accuracy: streaming.predicted.unwrap_or(0.0),
+            workers: record.workers.clone(),
         })
     }
 
@@ -117,6 +121,9 @@ impl Rerun {
         let predictions = PredictionParams { layers, accuracy: self.prediction_accuracy, seed: 0 };
         let world = World::new(decode, self.decode.dense).with_prefill(prefill);
         let mut world = world.with_predictions(predictions);
+        if let Some(hosts) = recorded(&self.workers, &trace.header) {
+            world = world.with_hosts(hosts);
+        }
         Ok(drive(&mut trace.source(), &mut scheduler, &mut world, spans)?)
     }
 }
@@ -133,6 +140,7 @@ impl Rerun {
     /// Every policy with this run's slots, on the whole trace from an empty cache. Router scores
     /// are not in the trace, so `mrs` goes by the chosen experts here.
     pub fn policies(&self, trace: &Trace) -> Result<Vec<PolicyHits>, RerunError> {
+        let trace = &self.at_home(trace);
         let online = PolicyChoice::ALL.iter();
         let online = online.map(|choice| (choice.name(), choice.build(&trace.header)));
         let bound = Belady::new(trace).map(|bound| ("belady", Box::new(bound) as _));
@@ -144,6 +152,19 @@ impl Rerun {
             Ok(PolicyHits { policy: name.to_owned(), hit_rate: counts.decode.rate() })
         })
         .collect()
+    }
+}
+
+impl Rerun {
+    /// What workers leave of a trace.
+    fn at_home(&self, trace: &Trace) -> Trace {
+        let mut own = trace.clone();
+        if let Some(mut hosts) = recorded(&self.workers, &trace.header) {
+            for visit in &mut own.visits {
+                let _away = hosts.take(visit);
+            }
+        }
+        own
     }
 }
 
@@ -192,7 +213,7 @@ impl PhaseCosts {
 mod tests {
     use super::*;
     use crate::fixture::trace;
-    use motley_trace::StreamingRecord;
+    use motley_trace::{StreamingRecord, WorkerTimes};
 
     fn record() -> RunRecord {
         let phase = |tokens, blocks, experts, expert_tokens| PhaseRecord {
@@ -267,6 +288,42 @@ mod tests {
         let faster = PhaseCosts { disk: TransferCost::new(0.0, 4.0), ..rerun.decode };
         assert!(speed(&Rerun { cache_slots: 64, ..rerun.clone() }) > as_it_was);
         assert!(speed(&Rerun { decode: faster, ..rerun.clone() }) > as_it_was);
+    }
+
+    #[test]
+    fn workers_compute_what_they_keep_in_the_time_it_took() {
+        let trace = trace();
+        let rerun = Rerun::of(&record()).unwrap();
+        let all = WorkerRecord {
+            keeps: (0..trace.header.layers).map(|layer| (layer, 0, trace.header.experts)).collect(),
+            requests: 100,
+            rows: 400,
+            exchange_us: 600_000,
+            compute_us: 500_000,
+            decode: WorkerTimes {
+                requests: 100,
+                rows: 400,
+                exchange_us: 600_000,
+                compute_us: 500_000,
+            },
+            ..WorkerRecord::default()
+        };
+        let away = Rerun { workers: vec![all.clone()], ..rerun.clone() };
+        let outcome = away.run(&trace, None).unwrap();
+        let used = f64::from(trace.header.k);
+        // In each layer what is not routed, 1 ms on the wire, and 1.25 ms a row.
+        let layers = f64::from(trace.header.layers);
+        let token_us = layers * (1500.0 + 1000.0 + used * 1250.0);
+        let found_us = 1e6 / outcome.decode.tokens_per_s();
+        assert!((found_us / token_us - 1.0).abs() < 1e-3, "{found_us} {token_us}");
+        assert_eq!(outcome.hosts.len(), 1);
+        // Nothing is left for a cache here.
+        let none = away.policies(&trace).unwrap();
+        assert!(none.iter().all(|policy| policy.hit_rate == 0.0), "{none:?}");
+        let silent = WorkerRecord { requests: 0, decode: WorkerTimes::default(), ..all };
+        let silent = Rerun { workers: vec![silent], ..rerun.clone() };
+        let alone = |rerun: &Rerun| rerun.run(&trace, None).unwrap().decode.tokens_per_s();
+        assert_eq!(alone(&silent), alone(&rerun));
     }
 
     #[test]

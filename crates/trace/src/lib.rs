@@ -36,5 +36,5 @@ pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
 pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
 pub use summary::{Summary, SummaryBuilder};
-pub use worker::WorkerRecord;
+pub use worker::{WorkerRecord, WorkerTimes};
 pub use write::TraceWriter;

@@ -25,11 +25,39 @@ pub struct WorkerRecord {
     pub compute_us: u64,
     /// What was left to wait when everything else of a block was done, in microseconds.
     pub wait_us: u64,
+    /// Of decoding alone.
+    #[serde(default)]
+    pub decode: WorkerTimes,
+    /// Experts that were its own: layer, first expert, and one past the last of each run.
+    #[serde(default)]
+    pub keeps: Vec<(u16, u16, u16)>,
     /// Why it was last lost.
     pub lost: Option<String>,
 }
 
+/// Requests of one phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerTimes {
+    /// Requests, and rows that came back.
+    pub requests: u64,
+    pub rows: u64,
+    /// As in a [`WorkerRecord`].
+    pub exchange_us: u64,
+    pub compute_us: u64,
+}
+
 impl WorkerRecord {
+    /// What is not decoding.
+    pub fn prefill(&self) -> WorkerTimes {
+        WorkerTimes {
+            requests: self.requests - self.decode.requests,
+            rows: self.rows - self.decode.rows,
+            exchange_us: self.exchange_us - self.decode.exchange_us,
+            compute_us: self.compute_us - self.decode.compute_us,
+        }
+    }
+
     /// Time of exchanges that the worker did not compute: network, TLS, waking up. Microseconds.
     pub fn wire_us(&self) -> u64 {
         self.exchange_us.saturating_sub(self.compute_us)

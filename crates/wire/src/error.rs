@@ -16,7 +16,7 @@ pub enum LaneError {
     #[error("{address}: cannot be reached ({source})")]
     Connect { address: String, source: io::Error },
     /// The other end has another certificate than the one that is known.
-    #[error("the other end is not known: its fingerprint is {found}; pair with it")]
+    #[error("the other end is not known: its fingerprint is {found}; pair with it (--pair-code)")]
     Stranger { found: Fingerprint },
     /// The other end ended the handshake.
     #[error("the other end refused the connection ({alert:?}); pair with it")]

@@ -1,10 +1,11 @@
 //! A model larger than the memory of one host: from that host's disk, and divided with a second host.
-//! Both hosts share this machine's cores and disk.
+//! Each host is one core with half of this machine's disk. Beside each run with a worker is what the
+//! simulator makes of it (`motley explain`).
 
 use super::party::{Head, Worker, addresses, named};
 use crate::capped::cage::Cage;
 use crate::capped::drop_page_cache;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use motley_cost::statistics::median;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,6 +14,8 @@ use std::path::Path;
 /// Memory of each host, and the rate of the cable between them in millions of bits per second.
 const HOST_BYTES: u64 = 4 << 30;
 const MBIT: u32 = 2500;
+/// What a worker takes of that by itself; in a namespace it does not see its control group.
+const WORKER_MEMORY: &str = "3700MiB";
 /// Tokens of an answer.
 const TOKENS: &str = "24";
 const PROMPT: &str = "The history of the city begins with the river and the people who";
@@ -28,6 +31,8 @@ pub(super) struct Outcome {
     alone_tokens_per_s: f64,
     with_worker_tokens_per_s: f64,
     ratio: f64,
+    /// Median of the simulated over the real speed with a worker, less one.
+    simulated_error: f64,
     same_tokens: bool,
     load: Option<f64>,
 }
@@ -38,6 +43,7 @@ struct Round {
     with_worker_tokens_per_s: f64,
     alone_disk_bytes: Option<u64>,
     with_worker_disk_bytes: Option<u64>,
+    simulated_error: f64,
 }
 
 /// `rounds` pairs, in turns.
@@ -48,7 +54,8 @@ pub(super) fn run(
     on_line: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     let head = Head::new(program)?;
-    let workers = [Worker::start((program, model), 1, &[], Some(HOST_BYTES))?];
+    let flags = ["--memory", WORKER_MEMORY, "--threads", "1"];
+    let workers = [Worker::start((program, model), 1, &flags, Some(HOST_BYTES))?];
     head.pair(model, &workers)?;
     workers[0].host.set_rate(MBIT)?;
     let with = addresses(&workers);
@@ -56,11 +63,15 @@ pub(super) fn run(
     answer(&head, model, &with)?;
     let (mut all, mut same_tokens) = (Vec::new(), true);
     for number in 0..rounds {
+        let simulated;
         let (alone, remote) = if number % 2 == 0 {
             let alone = answer(&head, model, &[])?;
-            (alone, answer(&head, model, &with)?)
+            let remote = answer(&head, model, &with)?;
+            simulated = simulated_error(&head)?;
+            (alone, remote)
         } else {
             let remote = answer(&head, model, &with)?;
+            simulated = simulated_error(&head)?;
             (answer(&head, model, &[])?, remote)
         };
         same_tokens &= alone["tokens"] == remote["tokens"] && alone["tokens"].is_array();
@@ -70,10 +81,13 @@ pub(super) fn run(
             with_worker_tokens_per_s: rate(&remote),
             alone_disk_bytes: alone["disk_bytes"].as_u64(),
             with_worker_disk_bytes: remote["disk_bytes"].as_u64(),
+            simulated_error: simulated,
         };
         on_line(&format!(
-            "round {number}: from disk {:.2} tokens/s, with a worker {:.2}",
-            round.alone_tokens_per_s, round.with_worker_tokens_per_s
+            "round {number}: from disk {:.2} tokens/s, with a worker {:.2} (simulated {:+.0} %)",
+            round.alone_tokens_per_s,
+            round.with_worker_tokens_per_s,
+            100.0 * round.simulated_error
         ));
         all.push(round);
     }
@@ -86,15 +100,17 @@ pub(super) fn run(
         alone_tokens_per_s: mid(|round| round.alone_tokens_per_s),
         with_worker_tokens_per_s: mid(|round| round.with_worker_tokens_per_s),
         ratio: mid(|round| round.with_worker_tokens_per_s / round.alone_tokens_per_s),
+        simulated_error: mid(|round| round.simulated_error),
         same_tokens,
         load: motley_host::load::average(Path::new("/")).map(|load| load.one_min),
         rounds: all,
     };
     on_line(&format!(
-        "medians: {:.2} from disk, {:.2} with a worker, ratio {:.2}; same tokens: {}",
+        "medians: {:.2} from disk, {:.2} with a worker, ratio {:.2}, simulated {:+.0} %; same tokens: {}",
         outcome.alone_tokens_per_s,
         outcome.with_worker_tokens_per_s,
         outcome.ratio,
+        100.0 * outcome.simulated_error,
         if same_tokens { "yes" } else { "no" }
     ));
     Ok(outcome)
@@ -105,7 +121,7 @@ fn answer(head: &Head, model: &Path, workers: &[String]) -> Result<Value> {
     drop_page_cache()?;
     let cage = Cage::new(Some(HOST_BYTES))?;
     let mut command = head.command_in(&cage);
-    command.args(["run", "--json", "--exact", "--raw", "--trust-file", "--no-record"]);
+    command.args(["run", "--json", "--exact", "--raw", "--trust-file", "--threads", "1"]);
     command.args(["--temperature", "0", "-n", TOKENS, "-p", PROMPT]).arg(model);
     if !workers.is_empty() {
         command.args(["--workers", &workers.join(",")]);
@@ -114,4 +130,13 @@ fn answer(head: &Head, model: &Path, workers: &[String]) -> Result<Value> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}", said.trim());
     Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The head's last run in virtual time, with the costs it measured: its speed over the real one, less
+/// one.
+fn simulated_error(head: &Head) -> Result<f64> {
+    let output = head.command().args(["explain", "--json"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    let said: Value = serde_json::from_slice(&output.stdout)?;
+    said["what_if"]["decode_error"].as_f64().context("the run cannot be replayed")
 }

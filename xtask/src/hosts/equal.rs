@@ -31,10 +31,11 @@ pub(super) fn run(program: &Path, on_line: &mut dyn FnMut(&str)) -> Result<Vec<R
     let mut rows = Vec::new();
     for arch in Arch::DISTINCT {
         let model = fixtures::synthetic(arch).context("the models: run `cargo xtask smollm2`")?;
-        let head = Head::new(program)?;
-        let alone = logits(&head, &model, &[])?.0;
+        let alone = logits(&Head::new(program)?, &model, &[])?.0;
         let (layers, experts) = shape(program, &model)?;
         for (division, shards) in divisions(&layers, experts) {
+            // Knows nobody yet: every division has other workers at the same addresses.
+            let head = Head::new(program)?;
             let mut workers = Vec::new();
             for (number, shard) in (1..).zip(&shards) {
                 let flags: Vec<&str> = shard.iter().map(String::as_str).collect();

@@ -88,8 +88,8 @@ impl Source {
             );
             return Ok((None, Some(why)));
         }
-        if !record.workers.is_empty() {
-            let why = "other machines computed experts: only cores can be asked about";
+        if record.workers.iter().any(|worker| worker.recomputed > 0 || worker.keeps.is_empty()) {
+            let why = "a worker was lost or kept nothing: only cores can be asked about";
             return Ok((None, Some(why.into())));
         }
         if record.streaming.is_none() {

@@ -54,13 +54,18 @@ impl Workers {
         let (mut reached, mut ports) = (Vec::new(), Vec::new());
         for name in &asked.workers {
             let address = resolve(name)?;
-            let peer = match peers.of(name) {
-                Some(peer) => peer,
-                None => meet(name, address, &identity, asked, &mut peers)?,
+            let mut reach = |peer| {
+                let at = WorkerAddress { name: address.to_string(), peer };
+                RemoteUnit::reach(&at, &identity, model, &mut home)
             };
-            let at = WorkerAddress { name: address.to_string(), peer };
-            let worker = RemoteUnit::reach(&at, &identity, model, &mut home)
-                .map_err(|reason| anyhow!("worker {name}: {reason}"))?;
+            let known = peers.of(name).map(&mut reach);
+            let found = match known {
+                Some(Ok(worker)) => Ok(worker),
+                // It has new keys, and whoever typed its code knows that.
+                Some(Err(reason)) if asked.pair_code.is_none() => Err(reason),
+                _ => reach(meet(name, address, &identity, asked, &mut peers)?),
+            };
+            let worker = found.map_err(|reason| anyhow!("worker {name}: {reason}"))?;
             check_rows(name, &worker, exact)?;
             ports.push(address.port());
             reached.push(RemoteWorker { name: name.clone(), ..worker });

@@ -34,8 +34,11 @@ pub(super) struct WithGpu {
     decode: Truth,
 }
 
-/// One run for each GPU.
+/// One run for each GPU; none beside workers, which would be divided anew.
 pub(super) fn with_gpus(record: &RunRecord, rerun: &Rerun, trace: &Trace) -> Vec<WithGpu> {
+    if !record.workers.is_empty() {
+        return Vec::new();
+    }
     let machines = LIKE.iter().filter_map(|name| Some((*name, motley_machine::find(name).ok()?)));
     machines.filter_map(|(name, machine)| beside(name, &machine, (record, rerun), trace)).collect()
 }

@@ -4,12 +4,15 @@
 //!
 //! - [`unit`](mod@unit): a host's CPU, memory and disk.
 //! - [`setup`]: from a head, workers and a cable to a drive.
+//! - `recorded`: workers of a run that was recorded.
 //! - [`split`]: for comparison, whole layers on each host.
 
+mod recorded;
 pub mod setup;
 pub mod split;
 pub mod unit;
 
+pub(crate) use recorded::recorded;
 pub use setup::{HostChoices, HostSetup};
 pub use split::{SplitHost, SplitOutcome, layer_split};
 pub use unit::{HostRoom, HostUnit};

@@ -3,13 +3,15 @@
 
 use motley_cost::ComputeCost;
 use motley_sched::cache::{Capacity, ExpertCache, PolicyChoice, RoutedBuffer};
-use motley_trace::{ExpertKey, TraceHeader, Visit};
+use motley_trace::{ExpertKey, Phase, TraceHeader, Visit};
 
 use crate::replay::Replayer;
 
 /// A unit and what is in its memory.
 pub struct HostUnit {
     cost: ComputeCost,
+    /// For prompts.
+    prefill: ComputeCost,
     buffer: RoutedBuffer,
     /// `None` where all of its experts are in memory.
     memory: Option<Memory>,
@@ -34,7 +36,13 @@ struct Memory {
 impl HostUnit {
     /// One that has all its experts in memory.
     pub fn new(header: &TraceHeader, cost: ComputeCost) -> Self {
-        Self { cost, buffer: RoutedBuffer::new(header), memory: None }
+        Self { cost, prefill: cost, buffer: RoutedBuffer::new(header), memory: None }
+    }
+
+    /// The same with costs of its own for prompts, as measured runs have them.
+    #[must_use]
+    pub fn with_prefill(self, prefill: ComputeCost) -> Self {
+        Self { prefill, ..self }
     }
 
     /// One with less room, which begins with the first of `keys` and reads others as they are needed.
@@ -61,10 +69,14 @@ impl HostUnit {
             }
             None => &[],
         };
+        let cost = match visit.phase {
+            Phase::Prefill => self.prefill,
+            Phase::Decode => self.cost,
+        };
         let routed = self.buffer.fill(visit);
         let (mut us, mut read) = (0.0, Vec::new());
         for (at, &expert) in routed.experts.iter().enumerate() {
-            let took_us = self.cost.us(routed.loads.get(at).copied().unwrap_or(1));
+            let took_us = cost.us(routed.loads.get(at).copied().unwrap_or(1));
             match absent.contains(&visit.key(expert)) {
                 true => read.push(took_us),
                 false => us += took_us,

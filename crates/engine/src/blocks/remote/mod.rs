@@ -14,7 +14,7 @@ mod measure;
 mod test_rows;
 mod wire;
 
-pub(crate) use figures::{SharedWorkers, figures, lock};
+pub(crate) use figures::{SharedWorkers, lock};
 pub use lane::{Answer, Connect, Exchange, Welcomed};
 pub use measure::MeasuredWorker;
 pub use wire::WorkerAddress;
@@ -207,6 +207,13 @@ impl RemoteUnit {
         figures.exchange_us += returned.took.as_micros() as u64;
         figures.compute_us += u64::from(answer.compute_us);
         figures.wait_us += waited.as_micros() as u64;
+        if self.phase == Phase::Decode {
+            let decode = &mut figures.decode;
+            decode.requests += 1;
+            decode.rows += rows as u64;
+            decode.exchange_us += returned.took.as_micros() as u64;
+            decode.compute_us += u64::from(answer.compute_us);
+        }
     }
 }
 
@@ -241,6 +248,12 @@ impl FirstUnit for RemoteUnit {
         block.leave_only(&places);
         Ok(true)
     }
+}
+
+/// Nothing done yet by these, of a model of so many layers.
+pub(crate) fn figures_of(layers: usize, workers: &[RemoteWorker]) -> SharedWorkers {
+    let kept = workers.iter().map(|worker| (worker.name.as_str(), shard(layers, worker).keeps));
+    figures::figures(kept)
 }
 
 fn shard(layers: usize, worker: &RemoteWorker) -> Shard {
