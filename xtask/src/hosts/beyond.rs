@@ -2,7 +2,7 @@
 //! Each host is one core with half of this machine's disk. Beside each run with a worker is what the
 //! simulator makes of it (`motley explain`).
 
-use super::party::{Head, Worker, addresses, named};
+use super::party::{Head, Worker, named};
 use crate::capped::cage::Cage;
 use crate::capped::drop_page_cache;
 use anyhow::{Context, Result, ensure};
@@ -12,12 +12,12 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Memory of each host, and the rate of the cable between them in millions of bits per second.
-const HOST_BYTES: u64 = 4 << 30;
-const MBIT: u32 = 2500;
+pub(super) const HOST_BYTES: u64 = 4 << 30;
+pub(super) const MBIT: u32 = 2500;
 /// What a worker takes of that by itself; in a namespace it does not see its control group.
 const WORKER_MEMORY: &str = "3700MiB";
 /// Tokens of an answer.
-const TOKENS: &str = "24";
+pub(super) const TOKENS: &str = "24";
 const PROMPT: &str = "The history of the city begins with the river and the people who";
 
 /// Both ways, over all rounds.
@@ -53,26 +53,19 @@ pub(super) fn run(
     rounds: usize,
     on_line: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
-    let head = Head::new(program)?;
-    let flags = ["--memory", WORKER_MEMORY, "--threads", "1"];
-    let workers = [Worker::start((program, model), 1, &flags, Some(HOST_BYTES))?];
-    head.pair(model, &workers)?;
-    workers[0].host.set_rate(MBIT)?;
-    let with = addresses(&workers);
-    // The worker reads its experts once, as a worker that has run for a while has.
-    answer(&head, model, &with)?;
+    let pair = Pair::start(program, model)?;
     let (mut all, mut same_tokens) = (Vec::new(), true);
     for number in 0..rounds {
         let simulated;
         let (alone, remote) = if number % 2 == 0 {
-            let alone = answer(&head, model, &[])?;
-            let remote = answer(&head, model, &with)?;
-            simulated = simulated_error(&head)?;
+            let alone = pair.answer(false)?;
+            let remote = pair.answer(true)?;
+            simulated = pair.simulated_error()?;
             (alone, remote)
         } else {
-            let remote = answer(&head, model, &with)?;
-            simulated = simulated_error(&head)?;
-            (answer(&head, model, &[])?, remote)
+            let remote = pair.answer(true)?;
+            simulated = pair.simulated_error()?;
+            (pair.answer(false)?, remote)
         };
         same_tokens &= alone["tokens"] == remote["tokens"] && alone["tokens"].is_array();
         let rate = |said: &Value| said["decode_tokens_per_s"].as_f64().unwrap_or(0.0);
@@ -116,27 +109,54 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// `motley run --json` in a group of its own, with a cold page cache.
-fn answer(head: &Head, model: &Path, workers: &[String]) -> Result<Value> {
-    drop_page_cache()?;
-    let cage = Cage::new(Some(HOST_BYTES))?;
-    let mut command = head.command_in(&cage);
-    command.args(["run", "--json", "--exact", "--raw", "--trust-file", "--threads", "1"]);
-    command.args(["--temperature", "0", "-n", TOKENS, "-p", PROMPT]).arg(model);
-    if !workers.is_empty() {
-        command.args(["--workers", &workers.join(",")]);
-    }
-    let output = command.output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}", said.trim());
-    Ok(serde_json::from_slice(&output.stdout)?)
+/// A head and its worker, with a cable between them.
+pub(super) struct Pair<'a> {
+    head: Head,
+    pub(super) worker: Worker,
+    model: &'a Path,
 }
 
-/// The head's last run in virtual time, with the costs it measured: its speed over the real one, less
-/// one.
-fn simulated_error(head: &Head) -> Result<f64> {
-    let output = head.command().args(["explain", "--json"]).output()?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    let said: Value = serde_json::from_slice(&output.stdout)?;
-    said["what_if"]["decode_error"].as_f64().context("the run cannot be replayed")
+impl<'a> Pair<'a> {
+    /// Starts and pairs them. The worker reads its experts once, as a worker that has run for a while
+    /// has.
+    pub(super) fn start(program: &Path, model: &'a Path) -> Result<Self> {
+        let head = Head::new(program)?;
+        let flags = ["--memory", WORKER_MEMORY, "--threads", "1"];
+        let worker = Worker::start((program, model), 1, &flags, Some(HOST_BYTES))?;
+        head.pair(model, std::slice::from_ref(&worker))?;
+        worker.host.set_rate(MBIT)?;
+        let pair = Self { head, worker, model };
+        pair.answer(true)?;
+        Ok(pair)
+    }
+
+    /// `motley run --json` on the head, with the worker or from disk alone.
+    pub(super) fn answer(&self, with_worker: bool) -> Result<Value> {
+        let cage = drop_and_cage()?;
+        let mut command = self.head.command_in(&cage);
+        command.args(["run", "--json", "--exact", "--raw", "--trust-file", "--threads", "1"]);
+        command.args(["--temperature", "0", "-n", TOKENS, "-p", PROMPT]).arg(self.model);
+        if with_worker {
+            command.args(["--workers", &self.worker.address()]);
+        }
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}", said.trim());
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    /// The head's last run in virtual time, with the costs it measured: its speed over the real one,
+    /// less one.
+    fn simulated_error(&self) -> Result<f64> {
+        let output = self.head.command().args(["explain", "--json"]).output()?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+        let said: Value = serde_json::from_slice(&output.stdout)?;
+        said["what_if"]["decode_error"].as_f64().context("the run cannot be replayed")
+    }
+}
+
+/// A host's memory, with nothing of the model in it yet.
+pub(super) fn drop_and_cage() -> Result<Cage> {
+    drop_page_cache()?;
+    Cage::new(Some(HOST_BYTES))
 }

@@ -7,6 +7,7 @@
 //! * `cable`: bytes and time of exchanges beside what the formula says.
 //! * `faults`: workers killed, stopped, cut off and slowed down under streams.
 //! * `beyond`: a model larger than one host's memory, from disk and with a second host.
+//! * `rpc`: the same beside llama.cpp's RPC.
 
 mod beyond;
 mod cable;
@@ -14,6 +15,7 @@ mod equal;
 mod faults;
 mod net;
 mod party;
+mod rpc;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -31,6 +33,8 @@ pub enum Part {
     Faults,
     /// A model beyond one host's memory
     Beyond,
+    /// The same beside llama.cpp's RPC; needs `--llama`
+    Rpc,
 }
 
 /// Options.
@@ -42,9 +46,12 @@ pub struct Hosts {
     /// Faults of each kind; runs of each way
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Model for `cable` and `beyond` (default: the synthetic one of 8.5 GB)
+    /// Model for `cable`, `beyond` and `rpc` (default: the synthetic one of 8.5 GB)
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
+    /// Folder of llama.cpp's `llama-bench` and `ggml-rpc-server`, built with `GGML_RPC=ON`
+    #[arg(long, value_name = "FOLDER", required_if_eq("part", "rpc"))]
+    llama: Option<PathBuf>,
     /// The `motley` to run (default: the one built beside this program)
     #[arg(long, value_name = "PROGRAM")]
     program: Option<PathBuf>,
@@ -61,6 +68,10 @@ pub fn run(asked: &Hosts, on_line: &mut dyn FnMut(&str)) -> Result<()> {
         Part::Cable => keep(asked, &cable::run(&program, &model(asked)?, asked.rounds, on_line)?),
         Part::Faults => keep(asked, &faults::run(&program, asked.rounds, on_line)?),
         Part::Beyond => keep(asked, &beyond::run(&program, &model(asked)?, asked.rounds, on_line)?),
+        Part::Rpc => {
+            let folder = asked.llama.as_deref().context("--llama says where llama.cpp is")?;
+            keep(asked, &rpc::run((&program, folder), &model(asked)?, asked.rounds, on_line)?)
+        }
     }
 }
 

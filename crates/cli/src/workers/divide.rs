@@ -9,7 +9,7 @@ use motley_engine::Runtime;
 use motley_engine::blocks::remote::{MeasuredWorker, RemoteWorker};
 use motley_model::ModelSpec;
 use motley_plan::Decision;
-use motley_plan::hosts::{Block, Division, Host, rows_there, worker_speed};
+use motley_plan::hosts::{Block, Division, Host, Uses, rows_there, worker_speed};
 use motley_profile::Profile;
 use motley_sched::Phase;
 use motley_sched::remote::ExpertSet;
@@ -47,15 +47,23 @@ impl Workers {
         }
         let measured = self.measure(runtime, path)?;
         let shape = Shape { used: spec.used, width: spec.shape.hidden, workers: open.len() as u32 };
-        let host =
-            |&at: &usize| Host { slots: self.reached[at].slots, speed: shape.speed(&measured[at]) };
-        let hosts: Vec<Host> = open.iter().map(host).collect();
-        let uses = profile_of(path, &spec).map(|profile| uses(&profile, &layers, experts));
+        let blocks: Vec<Block> = open.iter().map(|&at| shape.block(&measured[at])).collect();
+        let host = |(&at, block): (&usize, &Block)| Host {
+            slots: self.reached[at].slots,
+            speed: worker_speed(block),
+        };
+        let hosts: Vec<Host> = open.iter().zip(&blocks).map(host).collect();
+        let counted = profile_of(path, &spec).map(|profile| uses(&profile, &layers, experts));
+        let slower = |a: Block, b: &Block| if worker_speed(b) < worker_speed(&a) { *b } else { a };
+        let uses = match &counted {
+            Some(counted) => Uses::Counted(counted),
+            None => Uses::Unknown(blocks[1..].iter().fold(blocks[0], slower)),
+        };
         let division = Division {
             grid: ExpertGrid { layers: layers.len() as u16, experts },
             head: &[Host { slots: head_slots, speed: 1.0 }],
             workers: &hosts,
-            uses: uses.as_deref(),
+            uses,
             replicas: true,
         };
         for (at, kept) in open.into_iter().zip(division.kept()) {
@@ -81,19 +89,19 @@ struct Shape {
 }
 
 impl Shape {
-    /// A worker's speed beside this machine's 1, with the way there and back in it.
-    fn speed(&self, measured: &MeasuredWorker) -> f64 {
+    /// A block here and at that worker, with the way there and back.
+    fn block(&self, measured: &MeasuredWorker) -> Block {
         let MeasuredWorker { link, here_us, there_us } = measured;
         let rows = rows_there(1, self.used, self.workers).round() as u64;
         let there = motley_cost::exchange::request_bytes(0, rows, self.width);
-        worker_speed(&Block {
+        Block {
             experts: self.used.into(),
             head_us: *here_us,
             worker_us: *there_us,
             answer_us: link.bytes_us(4 * self.width),
             fixed_us: link.round_trip_us + link.bytes_us(there),
             workers: self.workers,
-        })
+        }
     }
 }
 

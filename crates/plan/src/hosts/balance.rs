@@ -1,5 +1,5 @@
 //! How much the head keeps of a block: rows to others take time on the cable, its own do not. One
-//! number, a worker's speed as placing sees it.
+//! number, a worker's speed as placing sees it; and how long a block then takes.
 
 /// Least speed of a worker beside the head: it is there for its memory as well.
 const LEAST: f64 = 0.05;
@@ -17,6 +17,22 @@ pub struct Block {
     /// What no share makes shorter: the round trip, and rows on their way there.
     pub fixed_us: f64,
     pub workers: u32,
+}
+
+impl Block {
+    /// When its experts are divided: all compute at once, workers `share` of them, evenly.
+    pub fn divided_us(&self, share: f64) -> f64 {
+        let sent = self.experts * share;
+        let each_us = self.worker_us / f64::from(self.workers.max(1)) + self.answer_us;
+        let there_us = if sent > 0.0 { self.fixed_us + sent * each_us } else { 0.0 };
+        there_us.max((self.experts - sent) * self.head_us)
+    }
+
+    /// Its mean over whole layers, of which workers have `share`: one computes, others wait.
+    pub fn whole_us(&self, share: f64) -> f64 {
+        let there_us = self.fixed_us + self.experts * (self.worker_us + self.answer_us);
+        share * there_us + (1.0 - share) * self.experts * self.head_us
+    }
 }
 
 /// Speed of each worker beside the head's 1 with which both are done at once:
@@ -68,6 +84,15 @@ mod tests {
         assert_eq!(worker_speed(&slow), LEAST);
         let fast = Block { worker_us: 50.0, ..free };
         assert!((worker_speed(&fast) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_divided_block_is_as_long_as_its_slowest_part_and_whole_layers_take_turns() {
+        // Four here, 4 · 200; four there, 300 + 4 · (100 + 50).
+        assert_eq!(BLOCK.divided_us(0.5), 900.0);
+        assert_eq!(BLOCK.divided_us(0.0), 1600.0);
+        // Half of the layers 1600, the others 300 + 8 · 250.
+        assert_eq!(BLOCK.whole_us(0.5), 1950.0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Several machines, one model (W9): which host has which experts, and whether that pays. Decides
 //! before a run; who computes a row during it is `motley_sched::remote`.
 //!
-//! - [`place`](mod@place): every expert once, by layers or by use.
+//! - [`place`]: every expert once, by layers or by use.
 //! - [`replicas`]: copies of the most used in the room left over.
 //! - [`divide`]: both together, over the head and its workers.
 //! - [`balance`]: how much the head keeps, as rows to others take time.
@@ -16,9 +16,9 @@ pub mod replicas;
 mod slowest;
 
 pub use balance::{Block, rows_there, worker_speed};
-pub use divide::Division;
+pub use divide::{Division, Uses};
 pub use pays::{Advised, Others, RemoteAdvice, RemoteCase, remote_pays};
-pub use place::place;
+pub use place::{by_layers, by_use};
 pub use replicas::replicate;
 
 use motley_trace::{ExpertGrid, ExpertKey};

@@ -1,5 +1,5 @@
-//! Every expert on one host, as far as there is room. With a profile expert by expert, as EPLB packs
-//! them; without one, whole layers, which a worker is told with two numbers.
+//! Every expert on one host, as far as there is room: expert by expert, as EPLB packs them, so that
+//! hosts compute at once; or whole layers, which go over the cable fewer times.
 
 use std::cmp::Reverse;
 
@@ -8,19 +8,13 @@ use motley_trace::ExpertGrid;
 
 use super::{Host, LayerLoads, all_experts, weight};
 
-/// What each host has. `uses` are counts of a profile, dense by grid index. Where all hosts together
-/// have too little room, the least used (without a profile: the last layers) are nobody's.
-pub fn place(grid: ExpertGrid, hosts: &[Host], uses: Option<&[u64]>) -> Vec<ExpertSet> {
-    match uses {
-        Some(uses) => by_use(grid, hosts, uses),
-        None => by_layers(grid, hosts),
-    }
-}
-
-/// The most used first, each to the host that would be done first in its layer and has room.
-fn by_use(grid: ExpertGrid, hosts: &[Host], uses: &[u64]) -> Vec<ExpertSet> {
+/// What each host has: the most used first, each to the host that would be done first in its layer and
+/// has room. `uses` are counts, dense by grid index; of experts with the same count the first of every
+/// layer come first, so that room runs out in all layers alike. Where all hosts together have too
+/// little room, the least used are nobody's.
+pub fn by_use(grid: ExpertGrid, hosts: &[Host], uses: &[u64]) -> Vec<ExpertSet> {
     let mut order: Vec<_> = all_experts(grid).collect();
-    order.sort_by_key(|key| Reverse(uses[grid.index(*key)]));
+    order.sort_by_key(|key| (Reverse(uses[grid.index(*key)]), key.expert));
     let mut loads = LayerLoads::new(grid, hosts.len());
     let mut room: Vec<u32> = hosts.iter().map(|host| host.slots).collect();
     let mut placed = vec![ExpertSet::default(); hosts.len()];
@@ -38,9 +32,9 @@ fn by_use(grid: ExpertGrid, hosts: &[Host], uses: &[u64]) -> Vec<ExpertSet> {
     placed
 }
 
-/// Neighbouring layers stay together; what is left when no host has room for a whole layer is
-/// divided over the room that remains.
-fn by_layers(grid: ExpertGrid, hosts: &[Host]) -> Vec<ExpertSet> {
+/// What each host has when neighbouring layers stay together. What is left when no host has room for
+/// a whole layer is divided over the room that remains; then the last layers are nobody's.
+pub fn by_layers(grid: ExpertGrid, hosts: &[Host]) -> Vec<ExpertSet> {
     let experts = u32::from(grid.experts);
     let counts = layer_counts(grid, hosts);
     let mut placed = vec![ExpertSet::default(); hosts.len()];
@@ -94,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_profile_neighbouring_layers_stay_together() {
+    fn neighbouring_layers_stay_together() {
         let grid = ExpertGrid { layers: 6, experts: 4 };
         let hosts = [Host { slots: 24, speed: 2.0 }, Host { slots: 24, speed: 1.0 }];
-        let placed = place(grid, &hosts, None);
+        let placed = by_layers(grid, &hosts);
         let of = |layer| owners(&placed, ExpertKey::new(layer, 3));
         assert_eq!([0, 1, 2, 3, 4, 5].map(of), [[0], [0], [0], [0], [1], [1]]);
         // Two layers and a half each: the third is divided, the last one is nobody's.
-        let placed = place(grid, &even(&[10, 10]), None);
+        let placed = by_layers(grid, &even(&[10, 10]));
         assert_eq!(owners(&placed, ExpertKey::new(4, 1)), [0]);
         assert_eq!(owners(&placed, ExpertKey::new(4, 2)), [1]);
         assert!(owners(&placed, ExpertKey::new(5, 0)).is_empty());
@@ -111,12 +105,24 @@ mod tests {
     fn the_most_used_of_a_layer_are_apart_and_a_fast_host_has_more() {
         let grid = ExpertGrid { layers: 1, experts: 6 };
         let uses = [50, 50, 20, 20, 5, 5];
-        let placed = place(grid, &even(&[6, 6]), Some(&uses));
+        let placed = by_use(grid, &even(&[6, 6]), &uses);
         assert_ne!(owners(&placed, ExpertKey::new(0, 0)), owners(&placed, ExpertKey::new(0, 1)));
         assert_eq!((placed[0].count(), placed[1].count()), (3, 3));
         let hosts = [Host { slots: 6, speed: 4.0 }, Host { slots: 6, speed: 1.0 }];
-        let placed = place(grid, &hosts, Some(&uses));
+        let placed = by_use(grid, &hosts, &uses);
         assert!(placed[0].count() > placed[1].count());
+    }
+
+    #[test]
+    fn experts_used_alike_are_divided_in_every_layer_and_so_is_missing_room() {
+        let grid = ExpertGrid { layers: 3, experts: 8 };
+        // As fast as the other, with room for a quarter.
+        let placed = by_use(grid, &even(&[18, 6]), &[0; 24]);
+        let of = |layer| {
+            let has = |expert: &u16| placed[1].contains(layer, *expert);
+            (0..8).filter(has).count()
+        };
+        assert_eq!([0, 1, 2].map(of), [2, 2, 2]);
     }
 
     /// The least that the busiest host can have, by trying everything.
@@ -147,7 +153,8 @@ mod tests {
             profiled in any::<bool>(),
         ) {
             let grid = ExpertGrid { layers, experts: 16 };
-            let placed = place(grid, &hosts, profiled.then_some(&uses[..]));
+            let placed =
+                if profiled { by_use(grid, &hosts, &uses) } else { by_layers(grid, &hosts) };
             for (host, own) in hosts.iter().zip(&placed) {
                 prop_assert!(own.count() <= host.slots);
             }
@@ -169,7 +176,7 @@ mod tests {
             workers in 1_usize..4,
         ) {
             let grid = ExpertGrid { layers: 1, experts: uses.len() as u16 };
-            let placed = place(grid, &even(&vec![8; workers]), Some(&uses));
+            let placed = by_use(grid, &even(&vec![8; workers]), &uses);
             let load = |own: &ExpertSet| -> f64 {
                 let has = |expert: &u16| own.contains(0, *expert);
                 (0..grid.experts).filter(has).map(|expert| weight(uses[usize::from(expert)])).sum()

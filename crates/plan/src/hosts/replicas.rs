@@ -77,7 +77,7 @@ impl Eq for Copied {}
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::place;
+    use super::super::by_use;
     use super::*;
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         let grid = ExpertGrid { layers: 1, experts: 3 };
         let hosts = [4, 2, 1].map(|slots| Host { slots, speed: 1.0 });
         let uses = [90, 40, 10];
-        let mut placed = place(grid, &hosts, Some(&uses));
+        let mut placed = by_use(grid, &hosts, &uses);
         assert_eq!(placed.iter().map(ExpertSet::count).collect::<Vec<_>>(), [1, 1, 1]);
         replicate(grid, &hosts, &uses, &mut placed);
         // 90 → 45 each on the second, the last is full; 40 goes to the first, then 10.
@@ -111,7 +111,7 @@ mod tests {
             let grid = ExpertGrid { layers: 2, experts: 8 };
             let hosts: Vec<Host> =
                 slots.iter().map(|&slots| Host { slots, speed: 1.0 }).collect();
-            let before = place(grid, &hosts, Some(&uses));
+            let before = by_use(grid, &hosts, &uses);
             let mut placed = before.clone();
             replicate(grid, &hosts, &uses, &mut placed);
             for (host, own) in hosts.iter().zip(&placed) {

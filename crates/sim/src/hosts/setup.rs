@@ -8,7 +8,7 @@ use motley_cost::{ComputeCost, Efficiency, HostLink};
 use motley_machine::{DeviceKind, Machine};
 use motley_plan::Decision;
 use motley_plan::decide::facts::described_memory;
-use motley_plan::hosts::{Block, Division, Host, all_experts, rows_there, worker_speed};
+use motley_plan::hosts::{Block, Division, Host, Uses, all_experts, rows_there, worker_speed};
 use motley_plan::worker::worker_slots;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::regime::{self, Regime, RegimeError};
@@ -142,8 +142,8 @@ impl HostSetup {
         let on_gpu: u32 = head[..head.len() - 1].iter().map(|host| host.slots).sum();
         let speed = self.speed_of_workers(choices, self.used_share(choices, grid, on_gpu));
         let worker = Host { slots: self.worker_slots, speed };
-        let (workers, uses) = (vec![worker; usize::from(choices.workers)], Some(choices.uses));
-        let replicas = choices.replicas;
+        let workers = vec![worker; usize::from(choices.workers)];
+        let (uses, replicas) = (Uses::Counted(choices.uses), choices.replicas);
         Division { grid, head: &head, workers: &workers, uses, replicas }.kept()
     }
 
