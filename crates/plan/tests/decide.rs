@@ -321,6 +321,23 @@ fn measured(machine: &Machine, rates: &[(u32, f64)]) -> CalibrationFile {
 }
 
 #[test]
+fn a_long_prompt_is_read_in_longer_chunks_where_weights_travel_and_has_room_for_an_answer() {
+    let of = |machine: &str, prompt_tokens| {
+        let mut world = World::new(machine, QWEN3);
+        world.measured = Some(measured(&world.machine, &[(2, 15.0)]));
+        let memory_bytes = Some(8 * GIB);
+        world.decide(&Asked { prompt_tokens, memory_bytes, ..Asked::default() }).unwrap()
+    };
+    // Experts come from disk and go to a GPU, once for each chunk.
+    let [long, usual] = [8192, 1024].map(|prompt| of("laptop-8gb-gpu", prompt));
+    assert_eq!((long.session.chunk_tokens, usual.session.chunk_tokens), (2048, 1024));
+    assert!(long.session.context_tokens >= 8192 + 256);
+    assert!(long.prefill.tokens_per_s > 1.5 * usual.prefill.tokens_per_s);
+    // Two cores compute longer than the disk takes.
+    assert_eq!(of(CPU_ONLY, 8192).session.chunk_tokens, 512);
+}
+
+#[test]
 fn goals_differ() {
     let mut world = World::new("mate-40-pro", Numbers { layers: 6, ..QWEN3 });
     let rates = [(1, 20.0), (2, 32.0), (3, 33.0), (4, 33.5)];

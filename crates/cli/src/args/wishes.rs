@@ -73,9 +73,13 @@ pub(crate) struct Wishes {
     /// memory
     #[arg(long, value_enum, default_value_t = KvArg::F16)]
     pub(crate) kv: KvArg,
-    /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with)
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with:
+    /// beyond RAM up to the whole prompt of `run`, so that experts are read once)
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) chunk: Option<u32>,
+    /// Tokens of the prompt, about, where it is known before the model is loaded.
+    #[arg(skip)]
+    pub(crate) prompt: Option<u32>,
 }
 
 impl Wishes {
@@ -100,6 +104,12 @@ impl Wishes {
         self.context = Some(self.context.unwrap_or(DEFAULT_CONTEXT_TOKENS).max(tokens));
     }
 
+    /// The prompt that speeds are predicted for: a short one is the first of a conversation.
+    fn prompt_tokens(&self) -> u32 {
+        let prompt = self.prompt.unwrap_or(0).max(DEFAULT_PROMPT_TOKENS);
+        prompt.min(self.context.unwrap_or(u32::MAX))
+    }
+
     /// As `decide` takes them, for a session with these outputs.
     pub(crate) fn asked(&self, outputs: Outputs) -> Asked {
         Asked {
@@ -114,7 +124,7 @@ impl Wishes {
             policy: self.policy,
             prefetch: self.prefetch,
             exact: self.exact,
-            prompt_tokens: self.context.unwrap_or(u32::MAX).min(DEFAULT_PROMPT_TOKENS),
+            prompt_tokens: self.prompt_tokens(),
             ..Asked::default()
         }
     }

@@ -17,6 +17,8 @@ pub const DEFAULT_PROMPT_TOKENS: u32 = 1024;
 pub const ANSWER_TOKENS: f64 = 256.0;
 /// Chunks that are compared (N7), the default one first; the last two are for little memory.
 pub const CHUNKS: [u32; 5] = [512, 256, 1024, 128, 64];
+/// Further ones for prompts as long: what is on disk is read once for each chunk.
+const LONG_CHUNKS: [u32; 4] = [2048, 4096, 8192, 16384];
 
 /// The wishes.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +43,22 @@ pub struct Asked {
     pub exact: bool,
     /// Length of the prompt that speeds are predicted for.
     pub prompt_tokens: u32,
+}
+
+impl Asked {
+    /// Chunks to compare, the default one first, the smallest last. Longer than usual only as far as
+    /// the prompt fills them by more than half.
+    pub(super) fn chunks(&self) -> Vec<u32> {
+        let long = LONG_CHUNKS.into_iter().filter(|chunk| self.prompt_tokens > chunk / 2);
+        [CHUNKS[0]].into_iter().chain(long).chain(CHUNKS[1..].iter().copied()).collect()
+    }
+
+    /// Cells with which everything else is compared: as asked, else enough for the prompt and an
+    /// answer.
+    pub(super) fn least_context(&self) -> u32 {
+        let both = self.prompt_tokens.saturating_add(ANSWER_TOKENS as u32);
+        self.context_tokens.unwrap_or(both.max(DEFAULT_CONTEXT_TOKENS))
+    }
 }
 
 impl Default for Asked {

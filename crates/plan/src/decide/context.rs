@@ -3,7 +3,7 @@
 //! file cache do not have.
 //!
 //! ```text
-//!   least   4096 cells
+//!   least   4096 cells, or what the prompt and an answer need
 //!   most    what it was trained for, for each of up to four streams
 //!   between half of the memory that would be left over, or cells that slow a run by 5 % at most
 //! ```
@@ -85,6 +85,9 @@ pub(super) fn why(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> St
         Some(_) => "what the model was trained for, for several streams",
         None if asked.goal == Goal::Memory => "the least: memory is what matters",
         None if asked.outputs == Outputs::All => "text is scored in pieces",
+        None if tokens == asked.least_context() && tokens > DEFAULT_CONTEXT_TOKENS => {
+            "the least for a prompt this long"
+        }
         None if tokens > DEFAULT_CONTEXT_TOKENS => "as long as nothing else is slower for it",
         None if most(facts, asked) <= tokens => "the default: the model was trained for no more",
         None => "the least: more would leave too little memory to the rest",

@@ -44,7 +44,7 @@ use crate::cores::nodes::node_shares;
 use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
 use crate::device_use::DeviceUse;
 use crate::expert_costs::ExpertCosts;
-use asked::{ANSWER_TOKENS, Asked, CHUNKS, DEFAULT_CONTEXT_TOKENS, Goal, Loading};
+use asked::{ANSWER_TOKENS, Asked, CHUNKS, Goal, Loading};
 use attempt::{Attempt, Size, costs};
 use decision::{Decision, DeviceShare, FORMAT_VERSION, ModelId};
 use devices::{Candidate, candidates};
@@ -69,8 +69,8 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         return Err(DecideError::KvBlocks);
     }
     let candidates = candidates(facts, asked)?;
-    let least_context = asked.context_tokens.unwrap_or(DEFAULT_CONTEXT_TOKENS);
-    let search = Search { facts, asked, candidates: &candidates, least_context };
+    let search =
+        Search { facts, asked, candidates: &candidates, least_context: asked.least_context() };
     let memory_bytes = match asked.goal {
         Goal::Memory => search.least_memory()?,
         Goal::Speed | Goal::Energy => asked.memory_bytes,
@@ -184,12 +184,13 @@ impl<'a, 'f: 'a> Search<'a, 'f> {
     }
 
     /// N7: the default chunk, unless another is clearly faster for a prompt and its answer (a
-    /// smaller one leaves memory to experts) or only a smaller one fits. Costs that nobody
+    /// smaller one leaves memory to experts, a larger one reads them fewer times) or only a smaller
+    /// one fits. Costs that nobody
     /// measured are no reason to leave the default.
     fn best_chunk(&self, memory: Option<u64>) -> Result<u32, DecideError> {
         let mut best: Option<(u32, f64)> = None;
         let mut refused: Option<DecideError> = None;
-        for chunk in CHUNKS {
+        for chunk in self.asked.chunks() {
             match self.attempt(memory, chunk) {
                 Ok(attempt) => {
                     let seconds = self.seconds(&attempt)?;

@@ -121,6 +121,9 @@ fn chunk(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
             "the default: no other is clearly faster".into()
         }
         chunk if chunk == CHUNKS[0] => "the default".into(),
+        chunk if facts.measured.is_some() && chunk > CHUNKS[0] => {
+            "the fastest by measured costs: experts are read fewer times".into()
+        }
         _ if facts.measured.is_some() => "the fastest by measured costs".into(),
         _ => "the largest that fits".into(),
     }

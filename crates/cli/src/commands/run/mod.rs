@@ -45,7 +45,9 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let runtime = Runtime::start(Seam::Registered)?;
     let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
     known.measure_once(&runtime, global)?;
-    let (decision, share) = npu::decide(&known, &run.load, Outputs::One, &run.npu)?;
+    let mut load = run.load.clone();
+    load.wishes.prompt = question.tokens_about();
+    let (decision, share) = npu::decide(&known, &load, Outputs::One, &run.npu)?;
     // Meters are looked for before files are given up.
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;

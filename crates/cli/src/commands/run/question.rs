@@ -8,6 +8,8 @@ use std::path::Path;
 
 /// Bytes of a text from a file or a pipe; more than any context holds.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of a token, on the low side: English has 4 to 5, program text about 3.
+const TOKEN_BYTES: usize = 3;
 
 /// What a run is for.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +21,14 @@ pub(super) enum Question {
 }
 
 impl Question {
+    /// How long the prompt is, about: no tokeniser is there yet.
+    pub(super) fn tokens_about(&self) -> Option<u32> {
+        match self {
+            Self::Once(text) => u32::try_from(text.len() / TOKEN_BYTES).ok(),
+            Self::Chat => None,
+        }
+    }
+
     /// Reads it before the model is loaded, so that a wrong name costs no time.
     pub(super) fn read(run: &Run) -> Result<Self> {
         let file = run.file.as_deref().map(read_file).transpose()?;
