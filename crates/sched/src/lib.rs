@@ -25,6 +25,7 @@
 //! - [`graphs`]: H1 for a device whose graphs are compiled ahead.
 //! - [`remote`]: W9 and W10, which machine computes the rows of each expert.
 //! - [`overflow`]: N3, tokens past an expert's capacity.
+//! - [`speculate`]: which tokens are computed before they are known, and how many.
 //! - [`batch`]: M10, which sequences share the next step, and whose KV cells stay.
 //! - [`admission`]: which requests may be read and prepared, before they are in a batch.
 //! - [`models`]: which models of a server are in memory.
@@ -52,6 +53,7 @@ pub mod selective;
 pub mod setup;
 pub mod shares;
 pub mod spans;
+pub mod speculate;
 pub mod strategy;
 pub mod timeline;
 pub mod work;
