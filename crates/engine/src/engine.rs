@@ -240,7 +240,8 @@ impl Engine {
         self.start(options, None)
     }
 
-    /// As [`Engine::session`], with every routing decision shown to `watcher`.
+    /// As [`Engine::session`], with every routing decision shown to `watcher`: also those of
+    /// guesses that are then taken back.
     pub fn watched_session(
         &self,
         options: &SessionOptions,
@@ -296,8 +297,9 @@ impl Engine {
         &self.model
     }
 
-    /// Whether a sequence's memory can be cut at any position.
-    pub(crate) fn keeps_every_position(&self) -> bool {
+    /// Whether a sequence's memory can be cut at any position; if not, no token can be taken back
+    /// alone, and nothing is guessed ahead.
+    pub fn keeps_every_position(&self) -> bool {
         self.model.keeps_every_position()
     }
 
@@ -415,6 +417,7 @@ impl Engine {
             workers: self.workers(),
             prefill: stats.prefill,
             decode: stats.decode,
+            speculation: stats.speculation,
             sampling_s: stats.sampling_time.as_secs_f64(),
             energy: session.energy.record(&stats.prefill, &stats.decode),
         }

@@ -120,6 +120,7 @@ impl HostedModel {
             workers: Vec::new(),
             prefill: phase(sums.prefill, self.counted[0]),
             decode: phase(sums.decode, self.counted[1]),
+            speculation: None,
             sampling_s: 0.0,
             energy: None,
         }

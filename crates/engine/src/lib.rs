@@ -6,7 +6,7 @@
 //! * [`rehearsal`]: a header tried with everything but the weights.
 //! * [`execute`]: a decision as the engine's options.
 //! * [`streams`]: several streams decoded together, for measuring.
-//! * [`session`]: chunked prefill (N7), decode, generation, cancellation.
+//! * [`session`]: chunked prefill (N7), decode, generation with and without guesses, cancellation.
 //! * `chunk`: how long the chunks of a prompt are.
 //! * [`batching`]: many answers at once on one context.
 //! * [`hosted`]: the executor for a model in another program's llama.cpp.
@@ -93,7 +93,7 @@ pub use motley_trace::WorkerRecord;
 pub use rehearsal::{RehearsalError, rehearse};
 #[cfg(feature = "llama")]
 pub use session::{
-    Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
+    Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, Speculate,
 };
 #[cfg(feature = "llama")]
 pub use text::chat::{ChatError, ChatMessage, Conversation};

@@ -16,6 +16,7 @@ const SHAPE: SessionOptions = SessionOptions {
     kv: motley_model::KvType::F16,
     precise_attention: false,
     scores: false,
+    speculate: motley_engine::Speculate::Off,
 };
 
 fn model() -> Option<PathBuf> {

@@ -28,6 +28,7 @@ const SHAPE: SessionOptions = SessionOptions {
     kv: motley_model::KvType::F16,
     precise_attention: false,
     scores: false,
+    speculate: motley_engine::Speculate::Off,
 };
 /// Tokens compared.
 const TOKENS: usize = 64;

@@ -58,6 +58,7 @@ pub(crate) fn record() -> RunRecord {
             guesses_in_flight: 1,
             predicted: None,
         }),
+        speculation: None,
         sampling_s: 0.0,
         energy: None,
         prefill: phase(32, 4, 60, 512),

@@ -36,6 +36,11 @@ pub enum RerunError {
         /// Tokens of the record.
         record: u64,
     },
+    /// Tokens were guessed ahead: a trace does not tell which of them were taken back.
+    #[error(
+        "tokens were guessed ahead in this run, which cannot be replayed; record one with --speculate off"
+    )]
+    Speculated,
     /// A policy or prefetcher this program does not have.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
@@ -81,6 +86,7 @@ impl Rerun {
     /// The settings and measured costs of `record`.
     pub fn of(record: &RunRecord) -> Result<Self, RerunError> {
         let streaming = record.streaming.as_ref().ok_or(RerunError::NotStreamed)?;
+        check_one_by_one(record)?;
         Ok(Self {
             policy: streaming.policy.parse()?,
             prefetch: streaming.prefetch.parse()?,
@@ -170,9 +176,16 @@ impl Rerun {
 
 /// Checks that `trace` was recorded in the run of `record`.
 pub fn check_pair(record: &RunRecord, trace: &Trace) -> Result<(), RerunError> {
+    check_one_by_one(record)?;
     let tokens = trace_tokens(trace);
     let record = record.prefill.tokens + record.decode.tokens;
     if tokens == record { Ok(()) } else { Err(RerunError::OtherRun { trace: tokens, record }) }
+}
+
+/// Whether every pass that decoded computed one token.
+fn check_one_by_one(record: &RunRecord) -> Result<(), RerunError> {
+    let guessed = record.speculation.is_some_and(|made| made.guessed > 0);
+    if guessed { Err(RerunError::Speculated) } else { Ok(()) }
 }
 
 /// Tokens computed in a trace.
@@ -213,7 +226,7 @@ impl PhaseCosts {
 mod tests {
     use super::*;
     use crate::fixture::trace;
-    use motley_trace::{StreamingRecord, WorkerTimes};
+    use motley_trace::{SpeculationRecord, StreamingRecord, WorkerTimes};
 
     fn record() -> RunRecord {
         let phase = |tokens, blocks, experts, expert_tokens| PhaseRecord {
@@ -244,6 +257,7 @@ mod tests {
                 guesses_in_flight: 1,
                 predicted: None,
             }),
+            speculation: None,
             sampling_s: 0.0,
             energy: None,
             prefill: PhaseRecord {
@@ -336,9 +350,13 @@ mod tests {
     }
 
     #[test]
-    fn a_resident_run_and_a_foreign_trace_are_refused() {
+    fn a_resident_run_one_with_guesses_and_a_foreign_trace_are_refused() {
         let resident = RunRecord { streaming: None, ..record() };
         assert!(matches!(Rerun::of(&resident), Err(RerunError::NotStreamed)));
+        let guesses = |guessed| Some(SpeculationRecord { passes: 9, guessed, accepted: 0 });
+        let speculated = RunRecord { speculation: guesses(3), ..record() };
+        assert!(matches!(Rerun::of(&speculated), Err(RerunError::Speculated)));
+        assert!(Rerun::of(&RunRecord { speculation: guesses(0), ..record() }).is_ok());
         let trace = trace();
         let error = check_pair(&record(), &trace).unwrap_err();
         assert!(error.to_string().contains("of one run"), "{error}");

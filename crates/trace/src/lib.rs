@@ -34,7 +34,10 @@ pub use key::{ExpertGrid, ExpertKey};
 pub use memory::Trace;
 pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
-pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
+pub use run::{
+    EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, SpeculationRecord,
+    StreamingRecord,
+};
 pub use summary::{Summary, SummaryBuilder};
 pub use worker::{WorkerRecord, WorkerTimes};
 pub use write::TraceWriter;

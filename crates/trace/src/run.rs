@@ -41,6 +41,9 @@ pub struct RunRecord {
     pub workers: Vec<WorkerRecord>,
     pub prefill: PhaseRecord,
     pub decode: PhaseRecord,
+    /// What became of tokens guessed ahead; `None` where none could be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<SpeculationRecord>,
     /// Choosing tokens, in neither phase's time.
     #[serde(default)]
     pub sampling_s: f64,
@@ -112,6 +115,39 @@ pub struct SharedRecord {
     pub device_pairs: u64,
     /// Experts brought over the link, guesses included.
     pub copies: u64,
+}
+
+/// Tokens that were computed before they were known. Wrong ones are in no phase's tokens, but in its
+/// times and everything else it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeculationRecord {
+    /// Passes that decoded, with guesses or without.
+    pub passes: u64,
+    pub guessed: u64,
+    /// Guesses that were right.
+    pub accepted: u64,
+}
+
+impl SpeculationRecord {
+    /// Tokens that a pass gave.
+    pub fn tokens_per_pass(&self) -> f64 {
+        ratio((self.passes + self.accepted) as f64, self.passes as f64)
+    }
+}
+
+impl fmt::Display for SpeculationRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_pass = |tokens: u64| ratio(tokens as f64, self.passes as f64);
+        write!(
+            f,
+            "{:.2} tokens per pass: {:.2} guessed, {:.2} of them right, in {} passes",
+            self.tokens_per_pass(),
+            per_pass(self.guessed),
+            per_pass(self.accepted),
+            self.passes
+        )
+    }
 }
 
 /// How experts were streamed.
@@ -338,6 +374,7 @@ mod tests {
             streaming: None,
             prefill: PhaseRecord::default(),
             decode,
+            speculation: None,
             sampling_s: 0.0,
             energy: Some(energy()),
         }
@@ -374,6 +411,20 @@ mod tests {
         );
         assert!(refused("{}").contains("--stats"));
         assert!(refused(&" ".repeat(MAX_RUN_BYTES + 1)).contains("bytes"));
+    }
+
+    #[test]
+    fn guesses_are_told_by_pass_and_records_without_them_are_read() {
+        let guessed = SpeculationRecord { passes: 40, guessed: 100, accepted: 50 };
+        let said = "2.25 tokens per pass: 2.50 guessed, 1.25 of them right, in 40 passes";
+        assert_eq!(guessed.to_string(), said);
+        assert_eq!(SpeculationRecord::default().tokens_per_pass(), 0.0);
+        let speculated = RunRecord { speculation: Some(guessed), ..record() };
+        let text = serde_json::to_string(&speculated).unwrap();
+        assert_eq!(RunRecord::parse(&text).unwrap(), speculated);
+        let older = serde_json::to_string(&record()).unwrap();
+        assert!(!older.contains("speculation"), "{older}");
+        assert_eq!(RunRecord::parse(&older).unwrap().speculation, None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use motley_engine::process_memory::{self, ProcessMemory};
 use motley_engine::streams::{StreamsShape, decode_streams, likeliest, made_up};
 use motley_engine::{
     EnergyWatch, Engine, EngineOptions, FaultPlan, Loading, RoutedBlock, RoutingWatcher, Runtime,
-    Seam, Session, SessionOptions, StreamingOptions, ThreadSet, ThreadSets,
+    Seam, Session, SessionOptions, Speculate, StreamingOptions, ThreadSet, ThreadSets,
 };
 use motley_model::KvType;
 use motley_plan::{Decision, ExpertKernels};
@@ -169,6 +169,7 @@ fn work(job: &Job) -> Result<Outcome> {
         chunk_tokens: job.chunk,
         precise_attention: job.precise_attention,
         scores: job.score,
+        speculate: Speculate::Off,
     };
     let mut session = if job.routing {
         engine.watched_session(&options, Box::new(Keep(Arc::clone(&seen))))?

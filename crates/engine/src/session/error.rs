@@ -31,6 +31,9 @@ pub enum SessionError {
     /// What was computed is no choice of tokens.
     #[error("token {token} of the context: {source}")]
     Logits { token: usize, source: BadLogits },
+    /// Tokens that were guessed wrongly stay in this model's memory; it was emptied.
+    #[error("{tokens} guessed tokens cannot be taken back; leave out --speculate")]
+    CannotTakeBack { tokens: u32 },
     /// The folder for beginnings of prompts cannot be used, or the model's files not be read.
     #[error("--prefix-cache: {}: {error}", folder.display())]
     PrefixCache { folder: PathBuf, error: io::Error },

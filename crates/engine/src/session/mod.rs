@@ -1,9 +1,11 @@
-//! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, generate,
-//! cancel. Reads the clock for its own timings only.
+//! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, cancel; `generate`: whole
+//! answers. Reads the clock for its own timings only.
 
 mod error;
+mod generate;
 
 pub use error::SessionError;
+pub use generate::{Finish, Generation, Speculate};
 
 use crate::blocks::drive::Drive;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
@@ -11,20 +13,21 @@ use crate::blocks::step::CurrentStep;
 use crate::chunk::{Logits, chunk_for};
 use crate::clock::now;
 use crate::energy::EnergyWatch;
-use crate::text::sampling::{self, BadLogits, Sampling};
+use crate::text::sampling;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::pools;
 use motley_cost::Nanos;
 use motley_ggml::{
-    Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, Sampler, SeamCounts,
+    Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, SeamCounts,
 };
 use motley_model::{KvType, ModelSpec};
 use motley_plan::budget::SessionShape;
 use motley_plan::cores::ThreadSets;
 use motley_plan::decide::asked::DEFAULT_CONTEXT_TOKENS;
+use motley_sched::speculate::{MOST_GUESSES, Speculation};
 use motley_sched::{Phase, SchedulerSetup};
-use motley_trace::PhaseRecord;
-use std::ops::{ControlFlow, Range};
+use motley_trace::{PhaseRecord, SpeculationRecord};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -46,6 +49,8 @@ pub struct SessionOptions {
     /// Whether the logits of every token of a prompt will be asked for, as [`Session::score`]
     /// does: memory is set aside for them.
     pub scores: bool,
+    /// Whether answers are guessed ahead: memory is set aside for the logits of several tokens.
+    pub speculate: Speculate,
 }
 
 impl Default for SessionOptions {
@@ -56,6 +61,7 @@ impl Default for SessionOptions {
             chunk_tokens: motley_plan::CHUNKS[0],
             precise_attention: false,
             scores: false,
+            speculate: Speculate::Off,
         }
     }
 }
@@ -67,7 +73,11 @@ impl SessionOptions {
             context_tokens: self.context_tokens,
             kv: self.kv,
             chunk_tokens: self.chunk_tokens,
-            output_tokens: if self.scores { self.chunk_tokens } else { 1 },
+            output_tokens: match self.speculate {
+                _ if self.scores => self.chunk_tokens,
+                Speculate::Off => 1,
+                Speculate::Auto => 1 + MOST_GUESSES as u32,
+            },
             states: 1,
         }
     }
@@ -89,28 +99,6 @@ impl Cancel {
     }
 }
 
-/// What to generate.
-#[derive(Debug, Clone, Copy)]
-pub struct Generation {
-    /// How tokens are chosen.
-    pub sampling: Sampling,
-    /// Most tokens to generate.
-    pub max_tokens: usize,
-    /// Go on past the model's end token.
-    pub ignore_end: bool,
-}
-
-/// Why a generation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
-    /// The model said it is done.
-    End,
-    /// `max_tokens` or the context's end was reached.
-    Length,
-    /// The caller stopped it.
-    Stopped,
-}
-
 /// Counts and times of a session so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionStats {
@@ -125,6 +113,8 @@ pub struct SessionStats {
     pub sampling_time: Duration,
     /// How often decode went on with fewer or more threads, trials included.
     pub thread_changes: u64,
+    /// What became of guesses, where the session may make some.
+    pub speculation: Option<SpeculationRecord>,
     /// What went through the seam.
     pub seam: SeamCounts,
     /// What streaming did, when experts are read on demand.
@@ -140,7 +130,11 @@ pub struct Session {
     context: Context,
     batch: Batch,
     position: u32,
+    /// Row of the batch that has the logits after the last token.
+    last_row: Option<usize>,
     options: SessionOptions,
+    /// `None` computes tokens one by one.
+    speculation: Option<Speculation>,
     stats: SessionStats,
     figures: Arc<SharedFigures>,
     step: Arc<CurrentStep>,
@@ -178,17 +172,24 @@ impl Session {
         let setup = parts.drive.setup();
         let claims = parts.drive.claims(spec, &model);
         let context = Context::new(model, &shape, parts.pools, (Box::new(parts.drive), claims))?;
-        Ok(Self {
+        let streams = setup.is_some();
+        let session = Self {
             context,
             batch: Batch::with_capacity(shape.batch_tokens as usize),
             position: 0,
+            last_row: None,
             options: *options,
+            speculation: None,
             stats: SessionStats::default(),
             figures: parts.figures,
             step: parts.step,
             contention: parts.contention,
             setup,
             energy: EnergyWatch::default(),
+        };
+        Ok(match options.speculate {
+            Speculate::Off => session,
+            Speculate::Auto => session.speculating(streams),
         })
     }
 
@@ -232,16 +233,24 @@ impl Session {
 
     /// Computes one token.
     pub fn decode(&mut self, token: i32) -> Result<(), SessionError> {
-        self.check_room(1)?;
+        self.decode_rows(&[token]).map(drop)
+    }
+
+    /// Computes a token and guesses after it, with logits of all; what that took. Only the token
+    /// counts as decoded. Cores are yielded by what tokens take that are computed alone.
+    fn decode_rows(&mut self, tokens: &[i32]) -> Result<Duration, SessionError> {
+        self.check_room(tokens.len())?;
         let stalled_s = self.figures.get().decode.stall_s;
         let start = now();
-        self.compute(Phase::Decode, &[token], Logits::Last)?;
+        self.compute(Phase::Decode, tokens, Logits::All)?;
         let took = start.elapsed();
         self.stats.decode_tokens += 1;
         self.stats.decode_time += took;
         let stalled_s = self.figures.get().decode.stall_s - stalled_s;
-        self.yield_cores(took.saturating_sub(Duration::from_secs_f64(stalled_s.max(0.0))));
-        Ok(())
+        if tokens.len() == 1 {
+            self.yield_cores(took.saturating_sub(Duration::from_secs_f64(stalled_s.max(0.0))));
+        }
+        Ok(took)
     }
 
     /// Computes on other threads from the next token on; the KV cache stays (A5).
@@ -271,44 +280,7 @@ impl Session {
 
     /// Logits after the last computed token, `[vocab]`; empty before the first.
     pub fn logits(&self) -> &[f32] {
-        self.batch.len().checked_sub(1).and_then(|last| self.context.logits(last)).unwrap_or(&[])
-    }
-
-    /// Computes `prompt`, then tokens one by one, each shown to `on_token` before
-    /// the next; `ControlFlow::Break` stops.
-    pub fn generate(
-        &mut self,
-        prompt: &[i32],
-        generation: &Generation,
-        on_token: &mut dyn FnMut(i32) -> ControlFlow<()>,
-    ) -> Result<Finish, SessionError> {
-        let mut sampler = generation.sampling.sampler(self.context.model().vocab_size(), &[]);
-        prompt.iter().for_each(|&token| sampler.accept(token));
-        self.prefill(prompt)?;
-        for produced in 1..=generation.max_tokens {
-            let token = self.choose(&mut sampler)?;
-            if self.context.model().is_end(token) && !generation.ignore_end {
-                return Ok(Finish::End);
-            }
-            if on_token(token).is_break() {
-                return Ok(Finish::Stopped);
-            }
-            let full = self.position >= self.options.context_tokens;
-            if produced == generation.max_tokens || full {
-                break;
-            }
-            self.decode(token)?;
-        }
-        Ok(Finish::Length)
-    }
-
-    fn choose(&mut self, sampler: &mut Sampler) -> Result<i32, SessionError> {
-        let start = now();
-        let last = self.batch.len().checked_sub(1);
-        let chosen = last.and_then(|last| sampler.sample(&self.context, last));
-        self.stats.sampling_time += start.elapsed();
-        let (token, source) = (self.position as usize, BadLogits::NoneChosen);
-        chosen.ok_or(SessionError::Logits { token, source })
+        self.last_row.and_then(|row| self.context.logits(row)).unwrap_or(&[])
     }
 
     /// Forgets everything after the first `tokens` tokens; `false` when this
@@ -317,6 +289,7 @@ impl Session {
         let cut = tokens < self.position && self.context.truncate(SEQUENCE, tokens as i32);
         if cut {
             self.position = tokens;
+            self.forget_beyond(tokens);
         }
         cut || tokens == self.position
     }
@@ -325,6 +298,18 @@ impl Session {
     pub fn clear(&mut self) {
         self.context.clear();
         self.position = 0;
+        self.forget_beyond(0);
+    }
+
+    fn forget_beyond(&mut self, tokens: u32) {
+        if let Some(speculation) = &mut self.speculation {
+            speculation.truncate(tokens as usize);
+        }
+    }
+
+    /// Most tokens of a pass.
+    fn batch_tokens(&self) -> usize {
+        self.options.chunk_tokens.min(self.options.context_tokens) as usize
     }
 
     /// Who decides where experts are streamed from disk; `None` where they are not.
@@ -379,6 +364,7 @@ impl Session {
         self.step.set(phase);
         self.energy.enter(phase);
         self.batch.clear();
+        self.last_row = None;
         let wanted = logits.rows(tokens.len());
         for (index, &token) in tokens.iter().enumerate() {
             self.batch.push(BatchToken {
@@ -400,6 +386,10 @@ impl Session {
             return Err(error);
         }
         self.position += tokens.len() as u32;
+        self.last_row = tokens.len().checked_sub(1);
+        if let Some(speculation) = &mut self.speculation {
+            speculation.extend(tokens);
+        }
         Ok(())
     }
 

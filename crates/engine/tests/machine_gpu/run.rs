@@ -27,6 +27,7 @@ const SHAPE: SessionOptions = SessionOptions {
     kv: motley_model::KvType::F16,
     precise_attention: false,
     scores: false,
+    speculate: motley_engine::Speculate::Off,
 };
 /// Chunk with everything on the device. For more than eight tokens ggml's Vulkan backend makes
 /// larger buffers on the way and drops the old ones, and the lavapipe of Mesa 22.3 then reads them.

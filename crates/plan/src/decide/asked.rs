@@ -131,6 +131,8 @@ pub struct NamedDevice {
 pub enum Outputs {
     /// One: a single answer at a time.
     One,
+    /// One, and those of so many tokens guessed ahead.
+    Ahead(u16),
     /// One for each of so many streams of a server.
     Streams(u16),
     /// Every token's: text is scored.
@@ -144,6 +146,7 @@ impl Outputs {
     pub fn tokens(self, chunk_tokens: u32) -> u32 {
         match self {
             Self::One => 1,
+            Self::Ahead(guesses) => (1 + u32::from(guesses)).min(chunk_tokens),
             Self::Streams(streams) => u32::from(streams),
             Self::All | Self::Texts(_) => chunk_tokens,
         }
@@ -152,7 +155,7 @@ impl Outputs {
     /// Recurrent states, with those that a server saves.
     pub fn states(self) -> u32 {
         match self {
-            Self::One | Self::All => 1,
+            Self::One | Self::Ahead(_) | Self::All => 1,
             Self::Texts(texts) => texts.into(),
             Self::Streams(streams) => u32::from(streams) + u32::from(saved_states(streams)),
         }

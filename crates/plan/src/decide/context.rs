@@ -42,7 +42,7 @@ pub(super) fn lengths(
 /// Cells that this use can fill. Text that is scored comes in pieces of the least length.
 fn most(facts: &Facts<'_>, asked: &Asked) -> u32 {
     let streams = match asked.outputs {
-        Outputs::One | Outputs::Texts(_) => 1,
+        Outputs::One | Outputs::Ahead(_) | Outputs::Texts(_) => 1,
         Outputs::Streams(streams) => streams.min(FULL_STREAMS),
         Outputs::All => 0,
     };
