@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! <state>/motley/last-run.json       where the time went
-//! <state>/motley/last-trace.jsonl    which experts were used; absent when none were streamed
+//! <state>/motley/last-trace.jsonl    which experts were used; absent when none were streamed, or
+//!                                    tokens guessed ahead
 //! ```
 //!
 //! `state` says where that is. `--no-record` leaves both alone.
@@ -39,6 +40,15 @@ pub(crate) fn trace_path(folder: &Path) -> PathBuf {
     folder.join("last-trace.jsonl")
 }
 
+/// What of a run is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Nothing,
+    /// Not its routing: a trace does not tell guesses that were taken back from other tokens.
+    Figures,
+    Everything,
+}
+
 /// A run being kept. Nothing of it fails the run: what cannot be kept is a warning.
 pub(crate) struct LastRun {
     folder: PathBuf,
@@ -47,16 +57,16 @@ pub(crate) struct LastRun {
 
 impl LastRun {
     /// Starts keeping a run of `engine`; `None` when it is not wanted or there is no folder.
-    pub(crate) fn start(engine: &Engine, model: &Path, wanted: bool) -> Option<Self> {
-        let started = wanted.then(|| Self::try_start(engine, model))?;
+    pub(crate) fn start(engine: &Engine, model: &Path, keep: Keep) -> Option<Self> {
+        let started = (keep != Keep::Nothing).then(|| Self::try_start(engine, model, keep))?;
         started.inspect_err(warn_not_kept).ok()
     }
 
-    fn try_start(engine: &Engine, model: &Path) -> Result<Self> {
+    fn try_start(engine: &Engine, model: &Path, keep: Keep) -> Result<Self> {
         let folder = folder()?;
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         remove_stale(&folder);
-        let recording = if engine.streams() {
+        let recording = if engine.streams() && keep == Keep::Everything {
             let trace = trace_path(&folder);
             let recorder = SharedRecorder::new(&trace, header(engine.spec(), model), MAX_VISITS);
             Some(recorder.with_context(|| trace.display().to_string())?)

@@ -1,7 +1,7 @@
 //! `--timeline` and `--picture` of a run: what ran when, beside what the simulator makes of the same
 //! routing with the durations measured in that run. Writes files; decides nothing.
 
-use crate::args::Run;
+use crate::args::{Run, SpeculateArg};
 use crate::recorder::header;
 use anyhow::{Context, Result, ensure};
 use motley_engine::{Engine, Session};
@@ -19,6 +19,10 @@ pub(crate) fn is_wanted(run: &Run) -> bool {
 
 /// Says before anything is generated when there will be nothing to draw.
 pub(crate) fn check(run: &Run, engine: &Engine) -> Result<()> {
+    ensure!(
+        !is_wanted(run) || run.speculate == SpeculateArg::Off,
+        "a timeline is of tokens computed one by one; leave out --speculate"
+    );
     ensure!(
         !is_wanted(run) || engine.devices().is_some() || engine.streams(),
         "nothing to draw: all experts are in memory; a timeline shows a disk (--memory) or a \

@@ -39,7 +39,7 @@ pub(crate) use motley_plan::decide::parse::{parse_devices, parse_size};
 pub(crate) use pages::{Completions, Man};
 pub(crate) use plan::{Plan as PlanArgs, Predict};
 pub(crate) use pull::{Pull, Rm, Show};
-pub(crate) use run::Run;
+pub(crate) use run::{Run, SpeculateArg};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::SandboxArg;
 pub(crate) use serve::{SafetyArgs, Serve};

@@ -5,7 +5,9 @@ use super::sandbox::SandboxArgs;
 use super::wishes::LoadArgs;
 use super::worker::WorkersArgs;
 use crate::npu::NpuArgs;
-use clap::Args;
+use clap::{Args, ValueEnum};
+use motley_plan::Outputs;
+use motley_sched::speculate::MOST_GUESSES;
 use std::path::PathBuf;
 
 /// `motley run`.
@@ -33,6 +35,11 @@ pub(crate) struct Run {
     /// Most tokens of an answer [default: to the end of the context]
     #[arg(short = 'n', long)]
     pub(crate) tokens: Option<usize>,
+    /// Guess tokens by what followed the same ones before, compute them together with the last, and
+    /// take wrong ones back: auto guesses as many as pay, and none with --exact or where a model's
+    /// memory cannot take tokens back. Last bits may differ
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = SpeculateArg::Off)]
+    pub(crate) speculate: SpeculateArg,
     /// Write where the time went, and what was hit and read, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
@@ -56,4 +63,23 @@ pub(crate) struct Run {
     pub(crate) workers: WorkersArgs,
     #[command(flatten)]
     pub(crate) npu: NpuArgs,
+}
+
+impl Run {
+    /// Logits that memory is set aside for.
+    pub(crate) fn outputs(&self) -> Outputs {
+        match self.speculate {
+            SpeculateArg::Auto if !self.load.wishes.exact => Outputs::Ahead(MOST_GUESSES as u16),
+            _ => Outputs::One,
+        }
+    }
+}
+
+/// Values of `--speculate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpeculateArg {
+    /// As many tokens as pay
+    Auto,
+    /// One token at a time
+    Off,
 }

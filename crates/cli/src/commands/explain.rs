@@ -92,6 +92,10 @@ impl Source {
             let why = "a worker was lost or kept nothing: only cores can be asked about";
             return Ok((None, Some(why.into())));
         }
+        if record.speculation.is_some_and(|made| made.guessed > 0) {
+            let why = "tokens were guessed ahead: only the number of cores can be asked about";
+            return Ok((None, Some(why.into())));
+        }
         if record.streaming.is_none() {
             let why = "every expert was in memory: only the number of cores can be asked about";
             return Ok((None, Some(why.into())));
@@ -199,6 +203,7 @@ impl Explained {
             ("Prefill", speed(&self.prefill, self.record.prefill.tokens_per_s())),
             ("Decode", speed(&self.decode, self.record.decode.tokens_per_s())),
         ];
+        facts.extend(self.record.speculation.map(|made| ("Guesses", made.to_string())));
         if let Some(streaming) = &self.record.streaming {
             let hits = self.record.prefill.plus(&self.record.decode).hit_rate();
             let kept = streaming.cache_slots;

@@ -5,7 +5,7 @@ use crate::npu::{NpuFigures, NpuRow};
 use motley_engine::{Engine, Finish, MachineHandle, MachineReport, SessionStats, StreamFigures};
 use motley_model::format_bytes;
 use motley_plan::Decision;
-use motley_trace::{EnergyRecord, WorkerRecord};
+use motley_trace::{EnergyRecord, SpeculationRecord, WorkerRecord};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -124,7 +124,8 @@ pub(super) fn figures(stats: &SessionStats) -> String {
         stats.decode_tokens,
         rate(stats.decode_tokens, stats.decode_time),
         stats.seam.blocks,
-    ) + &changes(stats)
+    ) + &stats.speculation.map_or(String::new(), |made| format!("; {made}"))
+        + &changes(stats)
         + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
 }
 
@@ -202,6 +203,9 @@ pub(super) struct RunReport<'a> {
     disk_bytes: Option<u64>,
     expert_blocks: u64,
     delegated_splits: u64,
+    /// Where tokens were guessed ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speculation: Option<SpeculationRecord>,
     /// Where static graphs took part.
     #[serde(skip_serializing_if = "Option::is_none")]
     npu: Option<NpuRow>,
@@ -238,6 +242,7 @@ impl<'a> RunReport<'a> {
             disk_bytes: stats.stream.map(|stream| stream.disk.bytes),
             expert_blocks: stats.seam.blocks,
             delegated_splits: stats.seam.delegated,
+            speculation: stats.speculation,
             npu: units.graphs(),
             workers: talk.engine.workers(),
             energy: talk.engine.record(&talk.session).energy,

@@ -15,9 +15,9 @@ mod screen;
 mod talk;
 mod told;
 
-use crate::args::{Global, Run};
+use crate::args::{Global, Run, SpeculateArg};
 use crate::known::Known;
-use crate::last::{self, LastRun, write_record};
+use crate::last::{self, Keep, LastRun, write_record};
 use crate::load::{execute, sampling};
 use crate::npu;
 use crate::sandbox::{Needs, Sandbox};
@@ -27,8 +27,8 @@ use crate::workers::Workers;
 use anyhow::{Result, ensure};
 use chat::Chat;
 use figures::{Expected, RunReport, Units};
-use motley_engine::{EnergyWatch, Engine, Generation, Runtime, Seam, SessionOptions};
-use motley_plan::{Decision, Outputs};
+use motley_engine::{EnergyWatch, Engine, Generation, Runtime, Seam, SessionOptions, Speculate};
+use motley_plan::Decision;
 use question::Question;
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     known.measure_once(&runtime, global)?;
     let mut load = run.load.clone();
     load.wishes.prompt = question.tokens_about();
-    let (decision, share) = npu::decide(&known, &load, Outputs::One, &run.npu)?;
+    let (decision, share) = npu::decide(&known, &load, run.outputs(), &run.npu)?;
     // Meters are looked for before files are given up.
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;
@@ -67,8 +67,10 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     }
     let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
     timeline::check(run, &engine)?;
-    let last = LastRun::start(&engine, &run.model, !run.no_record);
-    let mut session = last::session(&engine, &SessionOptions::of(&decision), last.as_ref())?;
+    let speculate = speculate(global, run, &decision, &engine);
+    let last = LastRun::start(&engine, &run.model, kept(run, speculate));
+    let options = SessionOptions { speculate, ..SessionOptions::of(&decision) };
+    let mut session = last::session(&engine, &options, last.as_ref())?;
     session.energy = energy;
     sandbox.restrict_calls()?;
     let manners = Manners {
@@ -91,6 +93,32 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         engine.workers().iter().for_each(|worker| note(&worker.to_string()));
     }
     Ok(())
+}
+
+/// Whether tokens are guessed ahead: as asked, where nothing is against it.
+fn speculate(global: &Global, run: &Run, decision: &Decision, engine: &Engine) -> Speculate {
+    let against = match run.speculate {
+        SpeculateArg::Off => return Speculate::Off,
+        SpeculateArg::Auto if decision.exact => {
+            "--exact computes tokens one by one, because several at once round differently"
+        }
+        SpeculateArg::Auto if !engine.keeps_every_position() => {
+            "this model has layers with one state for all tokens, which takes none back"
+        }
+        SpeculateArg::Auto => return Speculate::Auto,
+    };
+    if !global.json {
+        note(&format!("no tokens are guessed ahead: {against}"));
+    }
+    Speculate::Off
+}
+
+fn kept(run: &Run, speculate: Speculate) -> Keep {
+    match speculate {
+        _ if run.no_record => Keep::Nothing,
+        Speculate::Auto => Keep::Figures,
+        Speculate::Off => Keep::Everything,
+    }
 }
 
 /// What follows the last answer: energy, and everything that is kept.
