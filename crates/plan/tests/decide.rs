@@ -1,9 +1,12 @@
 //! Whole decisions on ready machines: the regimes, what binds them, what is refused, and decisions
 //! as text.
 
+#[path = "support/calibrated.rs"]
+mod calibrated;
 mod support;
 
-use motley_cost::calibration::{CalibrationFile, FORMAT_VERSION, MemoryRate, Provenance};
+use calibrated::measured;
+use motley_cost::calibration::CalibrationFile;
 use motley_machine::{Machine, MemoryNode};
 use motley_plan::cores::{MachineCores, ThreadSet, ThreadSets};
 use motley_plan::decide::decision::Why;
@@ -295,46 +298,6 @@ fn tuned_threads_are_used_unless_others_are_asked_for() {
     assert_eq!(world.by_default().threads, tuned);
     let asked = Asked { threads: Some(2), ..Asked::default() };
     assert_eq!(world.decide(&asked).unwrap().threads, ThreadSets::both(ThreadSet::anywhere(2)));
-}
-
-/// A table in which only memory was measured, by cores.
-fn measured(machine: &Machine, rates: &[(u32, f64)]) -> CalibrationFile {
-    CalibrationFile {
-        version: FORMAT_VERSION,
-        provenance: Provenance {
-            date: "2026-01-31T12:00:00Z".into(),
-            program: "motley".into(),
-            cpu: "Some CPU".into(),
-            cores: 4,
-            instructions: vec![],
-            load_one_min: None,
-            took_s: 1.0,
-            quick: false,
-        },
-        machine: machine.clone(),
-        memory: rates.iter().map(|&(threads, gb_per_s)| MemoryRate { threads, gb_per_s }).collect(),
-        disk: None,
-        links: vec![],
-        devices: vec![],
-        experts: vec![],
-    }
-}
-
-#[test]
-fn a_long_prompt_is_read_in_longer_chunks_where_weights_travel_and_has_room_for_an_answer() {
-    let of = |machine: &str, prompt_tokens| {
-        let mut world = World::new(machine, QWEN3);
-        world.measured = Some(measured(&world.machine, &[(2, 15.0)]));
-        let memory_bytes = Some(8 * GIB);
-        world.decide(&Asked { prompt_tokens, memory_bytes, ..Asked::default() }).unwrap()
-    };
-    // Experts come from disk and go to a GPU, once for each chunk.
-    let [long, usual] = [8192, 1024].map(|prompt| of("laptop-8gb-gpu", prompt));
-    assert_eq!((long.session.chunk_tokens, usual.session.chunk_tokens), (2048, 1024));
-    assert!(long.session.context_tokens >= 8192 + 256);
-    assert!(long.prefill.tokens_per_s > 1.5 * usual.prefill.tokens_per_s);
-    // Two cores compute longer than the disk takes.
-    assert_eq!(of(CPU_ONLY, 8192).session.chunk_tokens, 512);
 }
 
 #[test]
