@@ -26,16 +26,6 @@ const STREAMED_GROWTH: f64 = 0.8;
 /// The same where all are in memory.
 const RESIDENT_GROWTH: f64 = 0.5;
 
-/// Whether tokens are guessed ahead and computed several at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Speculate {
-    /// One by one.
-    #[default]
-    Off,
-    /// As many as pay. None where a model's memory cannot take tokens back.
-    Auto,
-}
-
 /// What to generate.
 #[derive(Debug, Clone, Copy)]
 pub struct Generation {

@@ -5,7 +5,7 @@ mod error;
 mod generate;
 
 pub use error::SessionError;
-pub use generate::{Finish, Generation, Speculate};
+pub use generate::{Finish, Generation};
 
 use crate::blocks::drive::Drive;
 use crate::blocks::figures::{SharedFigures, StreamFigures};
@@ -51,6 +51,16 @@ pub struct SessionOptions {
     pub scores: bool,
     /// Whether answers are guessed ahead: memory is set aside for the logits of several tokens.
     pub speculate: Speculate,
+}
+
+/// Whether tokens are guessed ahead and computed several at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Speculate {
+    /// One by one.
+    #[default]
+    Off,
+    /// As many as pay. None where a model's memory cannot take tokens back.
+    Auto,
 }
 
 impl Default for SessionOptions {
