@@ -15,9 +15,10 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
+/// Long enough that a guess can be afforded, however long single passes take.
 fn run(state: &Path, model: &Path, rest: &[&str]) -> Output {
     let model = model.to_str().expect("UTF-8");
-    let rest = [&["-n", "48", "--context", "512", "--speculate", "auto"], rest].concat();
+    let rest = [&["-n", "160", "--context", "512", "--speculate", "auto"], rest].concat();
     motley_in(state, &continued(model, REPEATS, &rest))
 }
 
@@ -27,7 +28,9 @@ fn guesses_are_in_the_record_and_a_replay_is_not_made_of_them() {
     let state = tempfile::tempdir().expect("a folder");
     let stats = state.path().join("run.json");
     let stats = stats.to_str().expect("UTF-8");
-    let output = run(state.path(), &model, &["--loading", "on-demand", "--stats", stats, "-v"]);
+    // A model of random weights says little twice unless it is told to.
+    let asked = ["--loading", "on-demand", "--repeat-penalty", "0.1", "--stats", stats, "-v"];
+    let output = run(state.path(), &model, &asked);
     let told = said(&output);
     assert!(output.status.success() && told.contains("tokens per pass"), "{told}");
     let record = RunRecord::parse(&std::fs::read_to_string(stats).expect("a record")).unwrap();
@@ -38,8 +41,10 @@ fn guesses_are_in_the_record_and_a_replay_is_not_made_of_them() {
     let page = said(&motley_in(state.path(), &["explain"]));
     assert!(page.contains("tokens per pass") && page.contains("guessed ahead"), "{page}");
     let trace = state.path().join("any.jsonl");
-    let header = r#"{"motley_trace":1,"model":"m","layers":2,"experts":4,"k":2}"#;
-    std::fs::write(&trace, format!("{header}\n")).expect("a file");
+    let routing = r#"{"motley_trace":1,"model":"m","layers":1,"experts":4,"k":2}
+{"p":0,"l":0,"t":[0],"e":[1,2]}
+"#;
+    std::fs::write(&trace, routing).expect("a file");
     let again = motley(&["sim", "--run", stats, "--trace", trace.to_str().expect("UTF-8")]);
     assert!(!again.status.success() && said(&again).contains("--speculate off"), "{again:?}");
 }
