@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
     known.measure_once(&runtime, global)?;
     let mut load = run.load.clone();
-    load.wishes.prompt = question.tokens_about();
+    load.wishes.prompt = question.tokens_about(known.spec.shape.context_tokens);
     let (decision, share) = npu::decide(&known, &load, run.outputs(), &run.npu)?;
     // Meters are looked for before files are given up.
     let energy = EnergyWatch::of(Path::new("/"), &decision);

@@ -2,6 +2,7 @@
 
 use crate::args::Run;
 use anyhow::{Context, Result, bail};
+use motley_plan::decide::asked::ANSWER_TOKENS;
 use std::fs::File;
 use std::io::{IsTerminal, Read, stdin};
 use std::path::Path;
@@ -21,12 +22,12 @@ pub(super) enum Question {
 }
 
 impl Question {
-    /// How long the prompt is, about: no tokeniser is there yet.
-    pub(super) fn tokens_about(&self) -> Option<u32> {
-        match self {
-            Self::Once(text) => u32::try_from(text.len() / TOKEN_BYTES).ok(),
-            Self::Chat => None,
-        }
+    /// How long the prompt is, about: no tokeniser is there yet. With an answer at most the `trained`
+    /// tokens of the model: no cache is made for more than it understands.
+    pub(super) fn tokens_about(&self, trained: u64) -> Option<u32> {
+        let Self::Once(text) = self else { return None };
+        let most = trained.saturating_sub(ANSWER_TOKENS as u64);
+        u32::try_from(((text.len() / TOKEN_BYTES) as u64).min(most)).ok()
     }
 
     /// Reads it before the model is loaded, so that a wrong name costs no time.
@@ -81,6 +82,14 @@ fn read_text(name: &str, source: impl Read) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prompt_is_about_as_long_as_its_bytes_say_and_never_longer_than_the_model_knows() {
+        let asked = Question::Once("x".repeat(30_000));
+        assert_eq!(asked.tokens_about(32_768), Some(10_000));
+        assert_eq!(asked.tokens_about(8192), Some(8192 - 256));
+        assert_eq!(Question::Chat.tokens_about(8192), None);
+    }
 
     #[test]
     fn text_is_read_to_its_end_and_loses_the_last_line_end() {
