@@ -34,6 +34,7 @@ fn main() -> Result<ExitCode> {
         Command::Hostile(arguments) => return run_hostile(&arguments),
         Command::Capped(arguments) => run_capped(&arguments)?,
         Command::Sweep(arguments) => capped::sweep(&arguments)?,
+        Command::Versus(asked) => capped::versus(&asked, &mut |line| println!("{line}"))?,
         Command::Soak(arguments) => println!("{:#?}", capped::soak(&arguments.soak()?)?),
         Command::SoakServe(arguments) => soak_serve(&arguments)?,
         Command::Chaos(arguments) => run_chaos(&arguments)?,

@@ -169,6 +169,30 @@ fn curves_compare_every_policy_with_the_bound() {
 }
 
 #[test]
+fn workers_are_compared_with_the_machine_alone_and_with_whole_layers() {
+    let asked = ["--machine", "desktop-24gb-gpu", "--workers", "2"];
+    let wanted = ["sim", "--model-shape", "qwen3-235b-a22b", "--prefill", "64", "--tokens", "24"];
+    let answer = json_of(&[&wanted[..], &asked].concat());
+    let number = |name: &str| answer[name].as_f64().expect("a number");
+    assert_eq!(number("measured_tokens"), 16.0, "two thirds");
+    assert!(number("held_alone") < 1.0 && number("held") == 1.0, "{answer}");
+    assert!(number("with_workers_tokens_per_s") > 1.3 * number("alone_tokens_per_s"), "{answer}");
+    assert!(number("layer_split_tokens_per_s") > 0.0);
+    let each = answer["each"].as_array().expect("workers");
+    assert!(each.len() == 2 && each.iter().all(|one| one["rows"].as_u64() > Some(0)), "{each:?}");
+    let slow =
+        json_of(&[&wanted[..], &asked, &["--cable", "0.1", "--round-trip", "2000"]].concat());
+    let speed = |answer: &Value| answer["with_workers_tokens_per_s"].as_f64();
+    assert!(speed(&slow) < speed(&answer), "{slow}");
+    let page = text_of(&[&wanted[..], &asked].concat());
+    assert!(page.contains("this machine alone") && page.lines().all(|l| l.chars().count() <= 80));
+    let few = ["sim", "--model-shape", "4x16x2:64x32", "--tokens", "4", "--workers", "1"];
+    assert!(error_of(&few).contains("--workers needs 8"));
+    assert!(error_of(&["sim", "--cable", "1"]).contains("--workers"));
+    assert!(error_of(&["sim", "--workers", "1", "--cable", "0"]).contains("not in 0.001 to 1000"));
+}
+
+#[test]
 fn reproduce_prints_paper_ours_and_assumptions() {
     let reports = json_of(&["reproduce", "hybrimoe", "--dry-run"]);
     let figure = &reports[0]["figures"][0];

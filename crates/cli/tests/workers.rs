@@ -117,6 +117,23 @@ fn heads_meet_workers_by_a_code_and_say_the_same_with_them() {
     assert_eq!(text, alone);
 }
 
+/// Pairing writes keys and heads connect after files and calls were given up.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_is_in_the_sandbox_while_it_answers() {
+    let Some(model) = synth(Arch::Qwen3moe) else { return };
+    let head = Head { state: tempfile::tempdir().unwrap(), model: &model };
+    for (sandbox, filtered) in [("auto", "2"), ("off", "0")] {
+        let worker = Worker::start(&model, &["--layers", "0-1", "--sandbox", sandbox]);
+        let (_, told) = head.says(&["--workers", &worker.address, "--pair-code", &worker.code]);
+        assert!(told.contains("rows in"), "{told}");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", worker.process.id()));
+        let status = status.unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("Seccomp:")).unwrap();
+        assert_eq!(line.trim(), filtered, "--sandbox {sandbox}");
+    }
+}
+
 #[test]
 fn workers_that_offer_everything_divide_it() {
     let Some(model) = synth(Arch::Qwen3moe) else { return };

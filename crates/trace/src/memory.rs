@@ -59,6 +59,16 @@ impl Trace {
         let visits = self.visits.iter().filter(|visit| visit.pass < pass).cloned().collect();
         Self { header: self.header.clone(), visits }
     }
+
+    /// How often each expert was chosen in passes before `pass`, dense by grid index.
+    pub fn uses_before(&self, pass: u64) -> Vec<u64> {
+        let grid = self.header.grid();
+        let mut uses = vec![0; grid.len()];
+        for visit in self.visits.iter().filter(|visit| visit.pass < pass) {
+            visit.experts.iter().for_each(|&expert| uses[grid.index(visit.key(expert))] += 1);
+        }
+        uses
+    }
 }
 
 /// A [`Trace`] read from memory.

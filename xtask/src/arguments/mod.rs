@@ -24,7 +24,7 @@ use motley_model::gguf::GgmlType;
 use motley_testkit::synth::{Arch, Preset, Request};
 use motley_testkit::upcycle;
 use std::path::PathBuf;
-use xtask::capped::{Comparison, Soak, Sweep, Way};
+use xtask::capped::{Comparison, Soak, Sweep, Versus, Way};
 use xtask::dist::Dist;
 use xtask::dist::trial::Trial;
 use xtask::dist::trial::recording::Recording;
@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Capped(CappedArguments),
     /// Run models without flags and with hand-picked ones, in turn
     Sweep(Sweep),
+    /// Run a model with one set of flags and with others, in turn, cold and under one memory limit
+    Versus(Versus),
     /// Run a model for long at a small budget beside a neighbour that takes memory
     Soak(SoakArguments),
     /// Serve a model within a memory limit to many streams for long

@@ -10,6 +10,7 @@
 //! * `sweep`: a run without flags against hand-picked ones.
 //! * `soak`: one long run beside a neighbour that takes memory.
 //! * `serving`: a server under load for long.
+//! * `versus`: `motley run` with some flags against others.
 
 pub(crate) mod cage;
 mod compare;
@@ -17,6 +18,7 @@ mod serving;
 mod soak;
 mod sweep;
 mod tally;
+mod versus;
 mod way;
 pub(crate) mod worker;
 
@@ -25,5 +27,6 @@ pub use serving::{ServeSoak, ServeSoaked, serve_soak};
 pub use soak::{Soak, Soaked, soak, take_memory};
 pub use sweep::{Sweep, sweep};
 pub use tally::{CappedRun, table};
+pub use versus::{Versus, versus};
 pub use way::Way;
 pub(crate) use worker::drop_page_cache;

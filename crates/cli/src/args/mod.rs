@@ -43,7 +43,7 @@ pub(crate) use run::{Run, SpeculateArg};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use sandbox::SandboxArg;
 pub(crate) use serve::{SafetyArgs, Serve};
-pub(crate) use sim::{EngineRuns, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
+pub(crate) use sim::{EngineRuns, HostArgs, OutputArgs, Reproduce, Sim, SourceArg, SyntheticArgs};
 pub(crate) use trace::{Import, Record, TraceCommand, TraceSummary, WasteArgs};
 pub(crate) use tune::{Tune, TuneGoal};
 pub(crate) use wishes::{LoadArgs, LoadingArg, TrustArgs};

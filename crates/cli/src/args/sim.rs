@@ -40,7 +40,28 @@ pub(crate) struct Sim {
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
     #[command(flatten)]
+    pub(crate) hosts: HostArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Other machines that compute experts.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workers")]
+pub(crate) struct HostArgs {
+    /// Decode with so many workers beside the machine alone and beside whole layers on each machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16),
+        conflicts_with_all = ["run", "choose", "faults", "cache", "timeline", "svg", "curves"])]
+    pub(crate) workers: Option<u16>,
+    /// What every worker is, of which the CPU, RAM and disk count (default: the same machine)
+    #[arg(long, value_name = "NAME|FILE", requires = "workers")]
+    pub(crate) worker_machine: Option<String>,
+    /// Rate of the cable between them in Gbit/s
+    #[arg(long, value_name = "GBIT", default_value_t = 2.5, value_parser = cable, requires = "workers")]
+    pub(crate) cable: f64,
+    /// Round trip of a small question and its answer, encryption included, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 170.0, value_parser = round_trip, requires = "workers")]
+    pub(crate) round_trip: f64,
 }
 
 /// Synthetic routing, by `--seed`.
@@ -117,13 +138,25 @@ pub(crate) struct OutputArgs {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("not in 0 to 1".to_owned()) }
+    between(text, 0.0, 1.0)
 }
 
 fn small(text: &str) -> Result<f64, String> {
+    between(text, 0.0, 5.0)
+}
+
+fn cable(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 1000.0)
+}
+
+fn round_trip(text: &str) -> Result<f64, String> {
+    between(text, 1.0, 1e6)
+}
+
+fn between(text: &str, least: f64, most: f64) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=5.0).contains(&value) { Ok(value) } else { Err("not in 0 to 5".to_owned()) }
+    let fits = (least..=most).contains(&value);
+    if fits { Ok(value) } else { Err(format!("not in {least} to {most}")) }
 }
 
 fn cache_size(text: &str) -> Result<CacheSize, String> {

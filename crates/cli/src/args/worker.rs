@@ -1,5 +1,6 @@
 //! `motley worker`, and flags of those who use workers: what they take.
 
+use super::sandbox::SandboxArgs;
 use super::wishes::TrustArgs;
 use crate::npu::NpuArgs;
 use anyhow::{Result, ensure};
@@ -34,6 +35,8 @@ pub(crate) struct Worker {
     /// Print a code by which one more head is let in; `motley run --workers` asks for it once
     #[arg(long)]
     pub(crate) pair: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
 }

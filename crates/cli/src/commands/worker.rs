@@ -2,6 +2,7 @@
 
 use crate::args::{Global, Worker};
 use crate::known::Known;
+use crate::sandbox::{Needs, Sandbox};
 use crate::terminal::{note, print_json};
 use crate::workers;
 use anyhow::{Context, Result, ensure};
@@ -31,9 +32,19 @@ pub(crate) fn run(global: &Global, asked: &Worker) -> Result<()> {
         .with_context(|| format!("cannot read {}", asked.model.display()))?;
     let offer = Offer { model, build: workers::build(), layers, experts, slots };
     let options = WorkerOptions::new(slots, threads(asked));
-    let worker = ExpertWorker::load(runtime, (known.spec, known.files), &options)?;
+    // Before files are given up: binding makes the keys' folder.
     let folder = workers::folder()?;
     let listener = Listener::bind(asked.listen, &folder)?;
+    let kept = Needs {
+        model_files: known.files.paths.clone(),
+        devices: false,
+        written: &[folder],
+        library: None,
+        outgoing_ports: Vec::new(),
+    };
+    let sandbox = Sandbox::restrict_files(asked.sandbox.sandbox, kept)?;
+    let worker = ExpertWorker::load(runtime, (known.spec, known.files), &options)?;
+    sandbox.restrict_calls()?;
     let code = asked.pair.then(|| listener.open_code());
     announce(global, &listener, &offer, (here, slots, needs.slot_bytes), code.as_deref())?;
     answer(&listener, Arc::new(motley_worker::Worker::new(offer, worker)));

@@ -1,16 +1,6 @@
-//! One stream of tokens cut up for comparisons: what was used before, and tokens as a prompt.
+//! One stream of tokens cut up for comparisons: tokens as a prompt.
 
 use motley_trace::{Phase, Trace, Visit};
-
-/// Activations of each expert in the passes before `pass`, dense by grid index.
-pub(crate) fn uses_before(trace: &Trace, pass: u64) -> Vec<u64> {
-    let grid = trace.header.grid();
-    let mut uses = vec![0; grid.len()];
-    for visit in trace.visits.iter().filter(|visit| visit.pass < pass) {
-        visit.experts.iter().for_each(|&expert| uses[grid.index(visit.key(expert))] += 1);
-    }
-    uses
-}
 
 /// The first tokens of a trace that decodes one by one, as one prompt in one pass.
 pub(crate) fn as_prompt(trace: &Trace, tokens: u32) -> Trace {

@@ -3,7 +3,7 @@
 use motley_sim::synth::Synth;
 use motley_trace::{Phase, Trace, Visit};
 
-use super::cut::{as_prompt, uses_before};
+use super::cut::as_prompt;
 use super::model::Model;
 use crate::error::ReproduceError;
 
@@ -75,7 +75,7 @@ impl Stream {
             visit.phase == Phase::Decode && passes.contains(&visit.pass)
         };
         Self {
-            uses: uses_before(all, decoded.start),
+            uses: all.uses_before(decoded.start),
             warm: part(&|visit| within(visit, warm.clone())),
             measured_from: decoded.start,
             decode: part(&|visit| within(visit, warm.start..decoded.end)),

@@ -3,7 +3,6 @@
 use motley_sim::synth::Synth;
 use motley_trace::{Trace, Visit};
 
-use crate::compared::cut::uses_before;
 use crate::compared::model::Model;
 use crate::error::ReproduceError;
 
@@ -43,7 +42,7 @@ impl Streams {
         let tokens = |streams: u32| streams * (passes(streams).0 + passes(streams).1);
         let params = model.synth_params(COUNTED + tokens(most).max(tokens(1)), skew_factor);
         let all = Trace::collect(&mut Synth::new(params, SEED)?)?;
-        Ok(Self { uses: uses_before(&all, COUNTED.into()), all })
+        Ok(Self { uses: all.uses_before(COUNTED.into()), all })
     }
 
     /// The first so many.

@@ -7,7 +7,7 @@ use motley_sim::synth::{Synth, SynthParams};
 use motley_trace::Trace;
 
 use super::models::Model;
-use crate::compared::cut::{as_prompt, uses_before};
+use crate::compared::cut::as_prompt;
 use crate::error::ReproduceError;
 
 /// Tokens from which the frequency of experts is counted before anything is measured.
@@ -65,7 +65,7 @@ impl Routing {
             weight_tilt: 0.3,
         };
         let all = Trace::collect(&mut Synth::new(params, SEED)?)?;
-        let uses = uses_before(&all, u64::from(COUNTED));
+        let uses = all.uses_before(u64::from(COUNTED));
         let decoded = u64::from(COUNTED)..u64::from(COUNTED + DECODED);
         let part = |wanted: &dyn Fn(u64) -> bool| Trace {
             header: all.header.clone(),

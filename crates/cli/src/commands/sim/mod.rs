@@ -5,6 +5,7 @@
 //! - `page`: the outcome as a page, and as JSON.
 //! - `rerun`: `--run`, a recorded run again.
 //! - `choose`: `--choose`, rules by replay.
+//! - `hosts`: `--workers`, beside the machine alone.
 //! - `curves`: `--curves`, all cache policies compared.
 
 use crate::args::{Global, OutputArgs, Sim};
@@ -20,6 +21,7 @@ use motley_sim::spans::{RowNames, Spans};
 mod choose;
 mod curves;
 mod draw;
+mod hosts;
 mod page;
 mod rerun;
 mod subject;
@@ -53,7 +55,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     }
     let machine = machine(&sim.machine, None)?;
     let subject = Subject::gather(sim, u64::from(sim.seed))?;
-    let setup = Setup::new(&Choices {
+    let choices = Choices {
         machine: &machine,
         model: &subject.shape,
         strategy: sim.choice.strategy,
@@ -63,7 +65,11 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
         prediction_accuracy: sim.choice.prediction,
         faults: sim.choice.faults.map(|seed| (FAULTS, seed)),
         seed: u64::from(sim.seed),
-    })?;
+    };
+    if let Some(workers) = sim.hosts.workers {
+        return hosts::run(global, (sim, workers), (choices, &subject), columns);
+    }
+    let setup = Setup::new(&choices)?;
     if sim.choice.choose {
         return choose::run(global, &machine, &subject, &setup, columns);
     }
