@@ -4,7 +4,6 @@ use super::backends::{self, NoBackends};
 use super::{heap, log, shim};
 use crate::seam::device;
 use crate::seam::runtime::{Runtime, Seam};
-use llama_cpp_sys_2 as sys;
 use std::sync::OnceLock;
 
 /// Why llama.cpp was not started.
@@ -31,9 +30,7 @@ impl Runtime {
             heap::return_large_blocks();
             log::install();
             shim::install_last_words();
-            // SAFETY: called once, before any other llama.cpp function.
-            unsafe { sys::llama_backend_init() };
-            backends::load()?;
+            backends::start()?;
             if seam == Seam::Registered {
                 device::register();
             }

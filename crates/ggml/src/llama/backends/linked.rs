@@ -2,7 +2,7 @@
 
 use super::NoBackends;
 
-/// Does nothing.
-pub(in crate::llama) fn load() -> Result<(), NoBackends> {
-    Ok(())
+/// Does nothing: they register themselves.
+pub(super) fn load() -> Result<Vec<String>, NoBackends> {
+    Ok(Vec::new())
 }
