@@ -2,8 +2,9 @@
 //! the command's.
 
 use anyhow::{Context, Result};
+use motley_trace::rights::make_private_file;
 use motley_trace::whole_file::WholeFile;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -19,22 +20,11 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
 /// As [`write_whole`], for what people type: a new file is readable by its owner alone, and what
 /// takes its place keeps its rights.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<()> {
-    let made = make_folder_of(path).and_then(|()| make_private(path));
+    let made = make_folder_of(path).and_then(|()| make_private_file(path));
     made.with_context(|| format!("cannot write {}", path.display()))?;
     write_whole(path, text)
 }
 
 fn make_folder_of(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
-}
-
-fn make_private(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
 }

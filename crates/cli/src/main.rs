@@ -22,6 +22,7 @@ mod pulling;
 mod recorder;
 mod sandbox;
 mod state;
+mod system;
 mod terminal;
 mod timeline;
 mod version;

@@ -3,7 +3,6 @@
 //! loaded before us.
 
 use std::ffi::CString;
-use std::os::unix::ffi::OsStringExt;
 
 /// The variable that names it.
 pub(crate) const VARIABLE: &str = "MOTLEY_BACKEND_PATH";
@@ -11,5 +10,5 @@ pub(crate) const VARIABLE: &str = "MOTLEY_BACKEND_PATH";
 /// The other backend's path, if one is named.
 pub(crate) fn other() -> Option<CString> {
     let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-    CString::new(path.into_vec()).ok()
+    CString::new(path.into_encoded_bytes()).ok()
 }

@@ -2,8 +2,8 @@
 //! until it has loaded everything, and says their names to nobody.
 
 use motley_model::gguf::MAGIC;
+use motley_model::read_exact_at;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Their paths, each once, in the order they were opened as far as the system tells.
@@ -31,7 +31,7 @@ fn is_model(path: &Path) -> bool {
         return false;
     }
     let mut magic = [0; 4];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut magic, 0));
+    let read = File::open(path).and_then(|file| read_exact_at(&file, &mut magic, 0));
     read.is_ok() && magic == MAGIC
 }
 

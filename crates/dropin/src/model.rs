@@ -7,10 +7,9 @@ use motley_engine::hosted::HostedModel;
 use motley_ggml::hosted::HandedTensor;
 use motley_ggml::hosted::maps::{self, Advice, Mapping};
 use motley_ggml::{BlockError, BlockExecutor, ComputeOutcome, CpuUnit, ExpertBlock};
-use motley_model::{ModelFiles, ModelSpec, SpecTensor};
+use motley_model::{ModelFiles, ModelSpec, SpecTensor, read_exact_at};
 use motley_trace::RunRecord;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -106,7 +105,7 @@ impl Model {
     ) -> io::Result<()> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let file = self.files.opened.get(tensor.range.file).ok_or_else(missing)?;
-        file.file().read_exact_at(out, tensor.range.offset + offset as u64)
+        read_exact_at(file.file(), out, tensor.range.offset + offset as u64)
     }
 
     /// The host has mapped file number `file` there, without reading it: dense weights are read now,

@@ -1,10 +1,9 @@
 //! Which model a file is: heads and workers must have the same one, wherever it lies and however it
 //! is split.
 
-use motley_model::{ModelFiles, ModelSpec};
+use motley_model::{ModelFiles, ModelSpec, read_exact_at};
 use sha2::{Digest, Sha256};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// Bytes of each tensor that are looked at. Two models of one shape differ in all tensors.
 const LOOK_BYTES: usize = 64;
@@ -19,7 +18,7 @@ pub fn identity(spec: &ModelSpec, files: &ModelFiles) -> io::Result<[u8; 32]> {
         let file = file.ok_or_else(|| io::Error::other("a tensor in no file"))?;
         let mut bytes = [0; LOOK_BYTES];
         let bytes = &mut bytes[..LOOK_BYTES.min(tensor.range.len_bytes as usize)];
-        file.file().read_exact_at(bytes, tensor.range.offset)?;
+        read_exact_at(file.file(), bytes, tensor.range.offset)?;
         hash.update(bytes);
     }
     Ok(hash.finalize().into())

@@ -7,14 +7,13 @@ use motley_ggml::{
     Stays, VirtualFile, Weights,
 };
 use motley_model::gguf::{GgmlType, LayoutError, VirtualLayout};
-use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes};
+use motley_model::{ModelFiles, ModelSpec, OpenedFile, Role, Sizes, read_exact_at};
 use motley_plan::cores::NodeShare;
 use motley_plan::{ExpertKernels, Loading};
 use motley_store::{MapError, MappedFiles};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -99,7 +98,7 @@ fn expert_source(
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let range = places.get(name).ok_or_else(missing)?;
         let file = handles.get(range.file).ok_or_else(missing)?;
-        file.read_exact_at(bytes, range.offset + (expert * bytes.len()) as u64)
+        read_exact_at(file, bytes, range.offset + (expert * bytes.len()) as u64)
     };
     let kernels = plan.kernels.clone();
     Ok(LaidOutSource {

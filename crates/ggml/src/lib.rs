@@ -11,6 +11,7 @@
 //!   it and nothing else.
 //! * [`hosted`]: the seam inside another program's llama.cpp.
 //! * `llama`: llama.cpp's own nouns ([`Runtime::start`], [`Model`], [`Context`], [`Sampler`] …).
+//! * `system`: what is asked of the operating system, one file for each.
 //! * `measure`: synthetic experts and copies, for measuring a machine without a model.
 
 #![allow(clippy::disallowed_methods, reason = "a hand: it may own threads")]
@@ -26,6 +27,7 @@ mod llama;
 #[cfg(feature = "llama")]
 mod measure;
 mod seam;
+mod system;
 
 pub use compute::{
     BlockWork, CloneError, ComputeOutcome, CpuUnit, DequantError, DeviceInfo, DeviceType, Formula,

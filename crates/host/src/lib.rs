@@ -14,6 +14,7 @@
 //! * [`process_memory`]: what one process holds.
 //! * [`huge_pages`]: whether memory can be mapped in big pieces.
 //! * [`topology`]: cores, clusters, caches, memory nodes; [`cpu_name`]: what they are called.
+//! * [`binding`]: whether threads can be bound to cores.
 //! * [`load`]: how busy the machine is.
 //! * [`disk`]: which disk and filesystem hold a path.
 //! * [`accelerators`]: GPUs and NPUs that are shown.
@@ -26,6 +27,7 @@
 #![allow(clippy::disallowed_methods, reason = "a hand: the sampler owns a thread and a clock")]
 
 pub mod accelerators;
+pub mod binding;
 pub mod cgroup;
 pub mod cpu_name;
 pub mod disk;

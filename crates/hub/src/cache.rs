@@ -13,6 +13,7 @@
 use crate::name::{RepoId, UrlName};
 use crate::offer::{RemoteFile, Source, hex};
 use crate::settings::Settings;
+use crate::system;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io;
@@ -105,22 +106,8 @@ impl Place {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
         let _ = fs::remove_file(&beside);
-        make_link(target, &self.whole, &beside)?;
+        system::make_link(target, &self.whole, &beside)?;
         fs::rename(&beside, path)
-    }
-}
-
-/// A link to `target`; other systems than Unix get a second name of the bytes, or a copy.
-fn make_link(target: &Path, whole: &Path, at: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        let _ = whole;
-        std::os::unix::fs::symlink(target, at)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = target;
-        fs::hard_link(whole, at).or_else(|_| fs::copy(whole, at).map(|_| ()))
     }
 }
 
@@ -184,16 +171,7 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 /// Bytes free for this user on the disk of `folder`, which need not exist yet.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|folder| folder.exists())?;
-    #[cfg(unix)]
-    {
-        let found = rustix::fs::statvfs(existing).ok()?;
-        Some(found.f_bavail.saturating_mul(found.f_frsize))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = existing;
-        None
-    }
+    system::free_bytes(existing)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //! * `retry`: how often and when something is tried again; `parallel`: several at a time.
 //! * [`listing`]: what the hub says a repository holds; `variants`: files grouped into models.
 //! * `offer`: what can be fetched for a name; `headers`: the beginnings of its files.
-//! * `cache`: where files lie; `lock`: one download of a file at a time.
+//! * `cache`: where files lie, `system`: what it asks of the disk; `lock`: one download of a file at a time.
 //! * `progress`: who is told; `download`: one file, resumed and checked; `pull`: all of a model.
 //! * `kept`: a model that is here; `scan`: folders of the cache; `find`: what is here, found and
 //!   listed; `remove`: taken away.
@@ -41,6 +41,7 @@ mod remove;
 mod retry;
 mod scan;
 mod settings;
+mod system;
 mod variants;
 
 pub use cache::free_bytes;

@@ -12,14 +12,14 @@ use std::time::SystemTime;
 pub struct OpenedFile {
     path: PathBuf,
     file: Arc<File>,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
 impl OpenedFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let identity = Identity::of(&file.metadata()?);
+        let identity = FileIdentity::of(&file.metadata()?);
         Ok(Self { path: path.to_owned(), file: Arc::new(file), identity })
     }
 
@@ -35,13 +35,13 @@ impl OpenedFile {
 
     /// Bytes it had when it was opened.
     pub fn len_bytes(&self) -> u64 {
-        self.identity.len_bytes
+        self.identity.len_bytes()
     }
 
     /// Whether nobody has written to it or cut it since it was opened. One system call of about a
     /// microsecond.
     pub fn is_unchanged(&self) -> bool {
-        self.file.metadata().is_ok_and(|now| Identity::of(&now) == self.identity)
+        self.file.metadata().is_ok_and(|now| FileIdentity::of(&now) == self.identity)
     }
 }
 
@@ -49,15 +49,21 @@ impl OpenedFile {
 /// its bytes for us, and its identity; so the time of its inode's last change does not count, which
 /// a rename, a link or a backup moves as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
+pub struct FileIdentity {
     len_bytes: u64,
     /// `None` where the system does not say.
     modified: Option<SystemTime>,
 }
 
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
+impl FileIdentity {
+    /// As its file is now.
+    pub fn of(metadata: &Metadata) -> Self {
         Self { len_bytes: metadata.len(), modified: metadata.modified().ok() }
+    }
+
+    /// Bytes of the file.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 
 use motley_model::format_bytes;
 
-use crate::memory::{HugePages, Mapping};
+use crate::memory::{HugePages, Mapping, page_bytes};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Most slots of one arena: experts of all layers of the largest models, with room.
@@ -95,7 +95,7 @@ impl Arena {
     pub fn new(spec: ArenaSpec) -> Result<Self, ArenaError> {
         let ArenaSpec { slot_bytes, max_slots, usable_slots, huge_pages } = spec;
         let shape = ArenaError::Shape { slot_bytes, slots: max_slots };
-        let stride_bytes = slot_bytes.checked_next_multiple_of(rustix::param::page_size());
+        let stride_bytes = slot_bytes.checked_next_multiple_of(page_bytes());
         let bytes = stride_bytes
             .filter(|_| slot_bytes > 0 && max_slots <= MAX_SLOTS)
             .and_then(|stride| stride.checked_mul(max_slots as usize));

@@ -1,13 +1,14 @@
 //! A model's files in a read-only mapping, for weights that are computed where they lie and for
 //! copies to a device. Reads nothing by itself; pages come when they are touched.
 
+mod system;
+
 use std::io;
 use std::path::{Path, PathBuf};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use motley_model::{FileRange, LayerExperts, Matrix, ModelSpec, OpenedFile, TensorPart};
-use rustix::mm::{MapFlags, ProtFlags};
 
 /// Why a model's files could not be mapped.
 #[derive(Debug, thiserror::Error)]
@@ -114,14 +115,7 @@ impl MappedFile {
         if len_bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // SAFETY: a new mapping at an address the kernel picks aliases nothing. Who cuts the file
-        // short while it is in use makes reading it a signal, which `ggml` catches for mappings
-        // that are given to it.
-        let base = unsafe {
-            let (read, shared) = (ProtFlags::READ, MapFlags::SHARED);
-            rustix::mm::mmap(null_mut(), len_bytes, read, shared, file.file(), 0)?
-        };
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let base = system::map(file.file(), len_bytes)?;
         Ok(Self { base, len_bytes, file })
     }
 
@@ -140,8 +134,7 @@ impl MappedFile {
 impl Drop for MappedFile {
     fn drop(&mut self) {
         // SAFETY: exactly the range that was mapped; slices borrow the file.
-        let done = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len_bytes) };
-        debug_assert!(done.is_ok(), "{done:?}");
+        unsafe { system::unmap(self.base, self.len_bytes) };
     }
 }
 

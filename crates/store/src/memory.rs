@@ -4,7 +4,6 @@
 use std::io;
 use std::ptr::NonNull;
 
-#[cfg_attr(miri, path = "memory/interpreted.rs")]
 mod system;
 
 /// Whether the system may back a mapping with 2 MiB pages.
@@ -31,6 +30,11 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; `Mapping` itself hands out only an address.
 unsafe impl Sync for Mapping {}
 
+/// Bytes of one page of this system.
+pub(crate) fn page_bytes() -> usize {
+    system::page_bytes()
+}
+
 impl Mapping {
     /// Reserves `len_bytes` of page-aligned address space; pages come when first written.
     pub(crate) fn reserve(len_bytes: usize, huge: HugePages) -> io::Result<Self> {
@@ -45,7 +49,8 @@ impl Mapping {
         self.base
     }
 
-    /// Gives the pages of a range (whole pages) back; they read as zero afterwards. The range
+    /// Gives the pages of a range (whole pages) back; they read as zero afterwards, or as what they
+    /// held where the system says so late. The range
     /// gets no huge pages until [`Mapping::restore`], or the system's own collapsing of small
     /// pages would bring the memory back unasked.
     ///

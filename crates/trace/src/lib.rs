@@ -5,6 +5,7 @@
 //! - `key`: the name of one expert, shared by all crates.
 //! - [`line_file`]: JSON lines after a header with a version; profiles are such files too.
 //! - [`whole_file`]: files that are there whole or not at all; everything kept is written so.
+//! - [`rights`]: who may read what is kept.
 //! - [`record`]: header and visit, the two lines of the format, and what makes them valid.
 //! - [`read`]: streaming reader, and `VisitSource`, what every origin of visits looks like.
 //! - [`mod@write`]: streaming writer.
@@ -24,6 +25,7 @@ pub mod memory;
 mod prediction;
 pub mod read;
 pub mod record;
+pub mod rights;
 pub mod run;
 pub mod summary;
 pub mod whole_file;

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
+use crate::rights::{set_mode, sync_folder};
+
 /// End of the name of a file that is being written; readers of folders pass such files over.
 pub const UNFINISHED: &str = "part";
 
@@ -129,7 +131,7 @@ pub fn create(paths: impl IntoIterator<Item = PathBuf>, bytes: &[u8]) -> io::Res
 
 /// An unfinished file in the folder of `path`, with these rights as far as the process's mask leaves
 /// them.
-fn part_beside(path: &Path, rights: u32) -> io::Result<NamedTempFile> {
+fn part_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut prefix = OsString::from(".");
     prefix.push(name);
@@ -137,17 +139,13 @@ fn part_beside(path: &Path, rights: u32) -> io::Result<NamedTempFile> {
     let suffix = format!(".{UNFINISHED}");
     let mut builder = Builder::new();
     builder.prefix(&prefix).suffix(&suffix);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(rights));
-    }
+    set_mode(&mut builder, mode);
     builder.tempfile_in(folder_of(path))
 }
 
 /// A name is on the disk when its folder is.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder_of(path))?.sync_all() } else { Ok(()) }
+    sync_folder(folder_of(path))
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::limits::{MAX_IDENTITY_BYTES, MAX_PEERS_BYTES};
+use motley_trace::rights;
 use motley_trace::whole_file::WholeFile;
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::pem::PemObject;
@@ -249,17 +250,12 @@ fn lock(folder: &Path) -> Result<File, KeyError> {
 }
 
 /// Who can read the key can be this machine.
-#[cfg(unix)]
 fn check_rights(path: &Path) -> Result<(), KeyError> {
-    use std::os::unix::fs::PermissionsExt;
     let found = fs::metadata(path).map_err(|source| KeyError::file(path, source))?;
-    let mode = found.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(KeyError::Exposed { path: path.to_owned(), mode }) }
-}
-
-#[cfg(not(unix))]
-fn check_rights(_: &Path) -> Result<(), KeyError> {
-    Ok(())
+    match rights::mode(&found) {
+        Some(mode) if mode & 0o077 != 0 => Err(KeyError::Exposed { path: path.to_owned(), mode }),
+        _ => Ok(()),
+    }
 }
 
 /// Why keys cannot be used or kept.

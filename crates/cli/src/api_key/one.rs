@@ -3,6 +3,7 @@
 
 use crate::terminal::note;
 use anyhow::{Context, Result, bail, ensure};
+use motley_trace::rights;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -34,19 +35,15 @@ pub(super) fn checked(key: &str, from: &str) -> Result<String> {
     Ok(key.to_owned())
 }
 
-#[cfg(unix)]
 pub(super) fn warn_if_others_read(path: &Path, file: &File) {
-    use std::os::unix::fs::MetadataExt;
     /// Everybody may read.
     const OTHERS_READ: u32 = 0o004;
-    if file.metadata().is_ok_and(|metadata| metadata.mode() & OTHERS_READ != 0) {
+    let mode = file.metadata().ok().as_ref().and_then(rights::mode);
+    if mode.is_some_and(|mode| mode & OTHERS_READ != 0) {
         let path = path.display();
         note(&format!("every user of this machine can read the key in {path}; chmod 600 helps"));
     }
 }
-
-#[cfg(not(unix))]
-pub(super) fn warn_if_others_read(_: &Path, _: &File) {}
 
 #[cfg(test)]
 mod tests {

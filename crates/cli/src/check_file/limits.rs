@@ -1,11 +1,14 @@
 //! What the child may take: time by the size of the model, address space, no core file.
 
+use crate::system::{self, ProcessLimits};
 use std::time::Duration;
 
 /// Processor time for any model; a small one takes a tenth of a second.
 const LEAST: Duration = Duration::from_secs(5);
 /// More of it for each gigabyte, which llama.cpp copies from nowhere to nowhere.
 const PER_GIGABYTE: Duration = Duration::from_secs(2);
+/// Address space beside the weights: KV cache, graphs, code.
+const BESIDE_WEIGHTS_BYTES: u64 = 32 << 30;
 /// On a busy machine the time that passes is longer.
 const BUSY: u32 = 6;
 
@@ -21,28 +24,9 @@ pub(crate) fn deadline(total_bytes: u64) -> Duration {
 }
 
 /// Limits this process to what a model of so many bytes takes, and to its parent's life.
-#[cfg(target_os = "linux")]
 pub(crate) fn limit_self(total_bytes: u64) -> anyhow::Result<()> {
-    use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-    /// Address space beside the weights: KV cache, graphs, code.
-    const BESIDE_WEIGHTS_BYTES: u64 = 32 << 30;
-    let seconds = processor_time(total_bytes).as_secs();
-    let wanted = [
-        (Resource::As, total_bytes.saturating_add(BESIDE_WEIGHTS_BYTES)),
-        (Resource::Cpu, seconds),
-        (Resource::Core, 0),
-    ];
-    for (resource, most) in wanted {
-        let Rlimit { maximum, .. } = getrlimit(resource);
-        let most = Some(maximum.map_or(most, |maximum| maximum.min(most)));
-        setrlimit(resource, Rlimit { current: most, maximum })?;
-    }
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    Ok(())
-}
-
-/// Other systems: the parent's deadline alone.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn limit_self(_: u64) -> anyhow::Result<()> {
-    Ok(())
+    system::limit_self(ProcessLimits {
+        address_bytes: total_bytes.saturating_add(BESIDE_WEIGHTS_BYTES),
+        processor_s: processor_time(total_bytes).as_secs(),
+    })
 }

@@ -7,6 +7,7 @@ use crate::args::{Global, LoadArgs};
 use crate::commands::bench::{Spread, load_average};
 use crate::load::{Loaded, load};
 use crate::page::{align_right, table};
+use crate::system::process_cpu;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use comfy_table::presets;
@@ -21,7 +22,6 @@ use motley_plan::Outputs;
 use motley_profile::Profile;
 use motley_reproduce::npumoe::ASSUMED;
 use motley_reproduce::npumoe::ladder::Step;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -180,14 +180,14 @@ impl Walk<'_> {
         })?;
         session.prefill(&self.prompt)?;
         npu.take_figures();
-        let (mut times, cpu_before) = (Vec::new(), process_cpu());
+        let (mut times, cpu_before) = (Vec::new(), process_cpu()?);
         for _ in 0..self.args.runs.max(1) {
             session.clear();
             let start = Instant::now();
             session.prefill(&self.prompt)?;
             times.push(start.elapsed().as_secs_f64());
         }
-        let used = process_cpu() - cpu_before;
+        let used = process_cpu()? - cpu_before;
         let figures = npu.take_figures().total();
         Ok((self.rung(name, times, used, &figures), figures))
     }
@@ -217,12 +217,6 @@ impl Walk<'_> {
             paper: "",
         }
     }
-}
-
-/// CPU time of all threads so far.
-fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[derive(Debug, Serialize)]

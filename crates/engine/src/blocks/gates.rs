@@ -4,9 +4,8 @@
 
 use motley_ggml::Rows;
 use motley_model::gguf::GgmlType;
-use motley_model::{Gating, Groups, ModelSpec, OpenedFile, Role, SpecTensor};
+use motley_model::{Gating, Groups, ModelSpec, OpenedFile, Role, SpecTensor, read_exact_at};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Why router matrices could not be read.
@@ -174,7 +173,7 @@ fn read_f32(tensor: &SpecTensor, file: &OpenedFile) -> Result<Vec<f32>, GatesErr
     let failed =
         |source| GatesError { path: file.path().into(), tensor: tensor.name.clone(), source };
     let mut bytes = vec![0; tensor.range.len_bytes as usize];
-    file.file().read_exact_at(&mut bytes, tensor.range.offset).map_err(failed)?;
+    read_exact_at(file.file(), &mut bytes, tensor.range.offset).map_err(failed)?;
     motley_store::forget_cached(file.file());
     let floats = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     Ok(floats.collect())

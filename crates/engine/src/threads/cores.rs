@@ -1,5 +1,6 @@
 //! The machine's cores as a search for the best set sees them. Chooses nothing.
 
+use motley_host::binding;
 use motley_host::topology::{self, Node, Topology};
 use motley_machine::{CoreCluster, CoreRole};
 use motley_plan::cores::{CorePool, Freedom, MachineCores, NodeCores};
@@ -24,7 +25,7 @@ fn of(topology: &Topology) -> MachineCores {
         cluster.cores = cpus.len() as u32;
     }
     // Threads of one kind of core need no binding: their number says it all.
-    let may_bind = cfg!(any(target_os = "linux", target_os = "android", windows));
+    let may_bind = binding::is_offered();
     let freedom = if clusters.len() > 1 && may_bind { Freedom::Affinity } else { Freedom::Threads };
     let pool = CorePool { clusters, freedom };
     MachineCores { pool, cpus, cpus_in_all: parallelism(), nodes: node_cores(topology) }

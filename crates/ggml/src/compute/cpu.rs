@@ -2,8 +2,11 @@
 //! static builds and `dynamic-backends` builds take the same path.
 
 use crate::api;
+use crate::system::library;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
+
+pub use super::levels::offered_features;
 
 type SetThreads = unsafe extern "C" fn(api::ggml_backend_t, c_int);
 type SetThreadpool = unsafe extern "C" fn(api::ggml_backend_t, *mut api::ggml_threadpool);
@@ -87,22 +90,15 @@ pub fn built_features() -> Vec<String> {
 /// (`haswell`, `sapphirerapids`); `None` when they are part of the program.
 pub fn loaded_variant() -> Option<String> {
     let function = procs().set_threads as *const c_void;
-    // SAFETY: all zero is a value of this struct of pointers.
-    let mut place: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `place` is written, and its name lives as long as the library is loaded.
-    let path = unsafe {
-        if libc::dladdr(function, &mut place) == 0 || place.dli_fname.is_null() {
-            return None;
-        }
-        CStr::from_ptr(place.dli_fname).to_string_lossy()
-    };
-    variant_of(&path).map(str::to_owned)
+    // SAFETY: a function of this process.
+    let path = unsafe { library::path_around(function) }?;
+    variant_of(path.file_name()?.to_str()?).map(str::to_owned)
 }
 
-/// `haswell`, of `/usr/lib/motley/libggml-cpu-haswell.so`.
-fn variant_of(path: &str) -> Option<&str> {
-    let name = path.rsplit('/').next()?;
-    name.strip_prefix("libggml-cpu-")?.strip_suffix(".so")
+/// `haswell`, of `libggml-cpu-haswell.so`; Windows names it `ggml-cpu-haswell.dll`.
+fn variant_of(library: &str) -> Option<&str> {
+    let (name, _) = library.rsplit_once('.')?;
+    name.strip_prefix("lib").unwrap_or(name).strip_prefix("ggml-cpu-")
 }
 
 /// What this CPU offers and the build leaves unused, as one sentence; `None` when
@@ -120,39 +116,6 @@ pub fn unused_cpu_level() -> Option<String> {
         "build on this machine with `-C target-cpu=native` (the project's default)"
     };
     Some(format!("this CPU has {} but the build does not use it; {hint}", missing.join(", ")))
-}
-
-/// The levels that change speed by tens of percent, if the CPU and system have them, as
-/// ggml names them.
-#[cfg(target_arch = "x86_64")]
-pub fn offered_features() -> Vec<&'static str> {
-    let mut offered = Vec::new();
-    if is_x86_feature_detected!("avx2") {
-        offered.push("AVX2");
-    }
-    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
-        offered.push("AVX512");
-    }
-    if is_x86_feature_detected!("avx512vnni") {
-        offered.push("AVX512_VNNI");
-    }
-    if has_amx_int8() {
-        offered.push("AMX_INT8");
-    }
-    offered
-}
-
-/// Not known beside x86, where the build follows the CPU.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn offered_features() -> Vec<&'static str> {
-    Vec::new()
-}
-
-/// CPUID leaf 7: bit 24 of EDX is AMX-TILE, bit 25 AMX-INT8.
-#[cfg(target_arch = "x86_64")]
-fn has_amx_int8() -> bool {
-    let edx = std::arch::x86_64::__cpuid_count(7, 0).edx;
-    edx & (1 << 24) != 0 && edx & (1 << 25) != 0
 }
 
 pub(crate) fn device() -> api::ggml_backend_dev_t {
@@ -203,9 +166,9 @@ mod tests {
 
     #[test]
     fn a_variant_is_named_by_its_library() {
-        let path = "/usr/lib/motley/libggml-cpu-sapphirerapids.so";
-        assert_eq!(variant_of(path), Some("sapphirerapids"));
-        assert_eq!(variant_of("/usr/bin/motley"), None);
+        assert_eq!(variant_of("libggml-cpu-sapphirerapids.so"), Some("sapphirerapids"));
+        assert_eq!(variant_of("ggml-cpu-haswell.dll"), Some("haswell"));
+        assert_eq!(variant_of("motley"), None);
         assert_eq!(variant_of("libggml-vulkan.so"), None);
     }
 }

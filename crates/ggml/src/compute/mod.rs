@@ -12,7 +12,7 @@
 //! * `stream`: ggml's backends, `graph` and `tensors`: its graphs, tensors and memory, as
 //!   owned values.
 //! * `threadpool`: the threads of the CPU backend; `thread_probe`: whether they can be had;
-//!   [`cpu`]: its registry and features.
+//!   [`cpu`]: its registry and features; `levels`: what the processor offers.
 //! * `devices`: everything ggml can compute on.
 
 pub(crate) mod between;
@@ -22,6 +22,7 @@ pub mod cpu;
 pub(crate) mod dequant;
 pub(crate) mod devices;
 pub(crate) mod graph;
+mod levels;
 pub(crate) mod outcome;
 pub(crate) mod packed;
 pub(crate) mod project;

@@ -1,6 +1,7 @@
 //! Whether the system gives this process so many more threads: ggml ends the process when it is
 //! refused one while it makes a pool. Keeps none of them.
 
+use crate::system::threads::default_stack_bytes;
 use std::sync::{Arc, RwLock};
 use std::thread::{Builder, JoinHandle};
 
@@ -21,18 +22,4 @@ pub(super) fn can_start(threads: u32) -> bool {
         let _: Result<(), _> = JoinHandle::join(thread);
     }
     refused.is_empty()
-}
-
-/// What `pthread_create` takes when it is told nothing.
-fn default_stack_bytes() -> usize {
-    let mut bytes = 0;
-    // SAFETY: the attributes are initialised before they are read, and destroyed once.
-    unsafe {
-        let mut attributes = std::mem::zeroed();
-        if libc::pthread_attr_init(&raw mut attributes) == 0 {
-            libc::pthread_attr_getstacksize(&raw const attributes, &raw mut bytes);
-            libc::pthread_attr_destroy(&raw mut attributes);
-        }
-    }
-    bytes
 }

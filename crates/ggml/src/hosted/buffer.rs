@@ -6,6 +6,7 @@ use super::guest::{BufferId, GUEST, HandedOver, HandedTensor, Taken};
 use super::sizes::{TableSizes, Words, installed, words};
 use crate::api;
 use crate::seam::{claim, reserve};
+use crate::system::memory;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -94,7 +95,7 @@ unsafe extern "C" fn free(buffer: *mut c_void) {
     // SAFETY: base and size are what `allocate` reserved.
     unsafe {
         let bytes = api::ggml_backend_buffer_get_size(buffer.cast());
-        libc::munmap(base_of(buffer), bytes.max(1));
+        memory::release(base_of(buffer), bytes);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::error::NotThisHost;
 use crate::api;
+use crate::system::library;
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 /// A library of the host. It stays loaded: the handle is never given back.
 pub(super) struct Library(NonNull<c_void>);
@@ -12,31 +13,13 @@ impl Library {
     /// This program as a host.
     #[cfg(all(test, feature = "llama"))]
     pub(super) fn this_program() -> Self {
-        // SAFETY: a handle of the program itself, which stays.
-        let handle = unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_NOW) };
-        Self(NonNull::new(handle).expect("a program has itself"))
+        Self(library::this_program().expect("a program has itself"))
     }
 
     /// Where a function is; null for none.
     pub(super) fn find(&self, name: &CStr) -> *mut c_void {
-        // SAFETY: a live handle and a name that ends.
-        unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) }
-    }
-}
-
-/// The library around the address `caller`; null for none.
-///
-/// # Safety
-/// `caller` is an address of this process.
-unsafe fn around(caller: *const c_void) -> *mut c_void {
-    // SAFETY: all zero is a value of this struct of pointers, and dladdr fills it in; the path is
-    // that of a loaded library, which is only found again, not loaded.
-    unsafe {
-        let mut place: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(caller, &mut place) == 0 || place.dli_fname.is_null() {
-            return null_mut();
-        }
-        libc::dlopen(place.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD)
+        // SAFETY: a live handle.
+        unsafe { library::find(self.0, name) }
     }
 }
 
@@ -49,7 +32,7 @@ pub unsafe fn load_other(caller: *const c_void, path: &CStr) -> bool {
     // SAFETY: by the caller; ggml's function of this name takes a path and gives a registry, or
     // null.
     unsafe {
-        let Some(library) = NonNull::new(around(caller)).map(Library) else { return false };
+        let Some(library) = library::around(caller).map(Library) else { return false };
         let load = library.find(c"ggml_backend_load");
         !load.is_null() && !std::mem::transmute::<*mut c_void, Load>(load)(path.as_ptr()).is_null()
     }
@@ -61,8 +44,8 @@ pub unsafe fn load_other(caller: *const c_void, path: &CStr) -> bool {
 /// `caller` is an address in a library that has ggml, or depends on it.
 pub(super) unsafe fn find(caller: *const c_void) -> Result<Library, NotThisHost> {
     // SAFETY: by the caller.
-    let handle = unsafe { around(caller) };
-    let library = Library(NonNull::new(handle).ok_or(NotThisHost::NoCaller)?);
+    let handle = unsafe { library::around(caller) };
+    let library = Library(handle.ok_or(NotThisHost::NoCaller)?);
     // SAFETY: functions of the ggml that called us, by their names; it stays loaded.
     unsafe { api::look_up(&|name| library.find(name)) }.map_err(NotThisHost::Function)?;
     Ok(library)

@@ -1,5 +1,6 @@
 //! Which file lies at an address of this process, from `/proc/self/maps`. Touches no byte of it.
 
+use crate::system::memory;
 use std::path::PathBuf;
 
 /// One mapping.
@@ -60,16 +61,13 @@ pub enum Advice {
 
 /// Tells it about the bytes from `start` to `end`, to whole pages; it may do nothing.
 pub fn advise(start: usize, end: usize, advice: Advice) {
-    // SAFETY: a number of the system's.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
-    let start = start - start % page;
+    let start = start - start % memory::page_bytes();
     let Some(length) = end.checked_sub(start) else { return };
-    let advice = match advice {
-        Advice::Soon => libc::MADV_WILLNEED,
-        Advice::Normal => libc::MADV_NORMAL,
-    };
-    // SAFETY: advice changes no content, whatever lies there.
-    unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(start), length, advice) };
+    let start = std::ptr::with_exposed_provenance_mut(start);
+    match advice {
+        Advice::Soon => memory::advise_soon(start, length),
+        Advice::Normal => memory::advise_normal(start, length),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Memory nodes (NUMA) that divide the experts: where each expert's home is, which node a thread
 //! runs on, and memory that comes from a node. Who gets how much is the caller's choice.
 
+use crate::system::nodes::{current_cpu, prefer};
 use std::ffi::c_void;
 use std::io;
 
@@ -51,43 +52,6 @@ impl Nodes {
     pub(crate) fn prefer(&self, node: usize, start: *mut c_void, bytes: usize) -> io::Result<()> {
         prefer(self.0[node].id, start, bytes)
     }
-}
-
-#[cfg(target_os = "linux")]
-fn current_cpu() -> Option<usize> {
-    // SAFETY: takes nothing, changes nothing.
-    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn current_cpu() -> Option<usize> {
-    None
-}
-
-#[cfg(target_os = "linux")]
-fn prefer(id: u32, start: *mut c_void, bytes: usize) -> io::Result<()> {
-    const WORDS: usize = 16;
-    let bits = libc::c_ulong::BITS as usize;
-    let mut mask = [0 as libc::c_ulong; WORDS];
-    let word = mask.get_mut(id as usize / bits).ok_or(io::ErrorKind::InvalidInput)?;
-    *word |= 1 << (id as usize % bits);
-    // SAFETY: a policy for whole pages of this process's memory, which changes no byte, whoever
-    // owns it; the mask outlives the call and has the bits it is said to have (the kernel counts
-    // one less).
-    let failed = unsafe {
-        let page = libc::sysconf(libc::_SC_PAGESIZE).max(1) as usize;
-        let skipped = start.addr().wrapping_neg() % page;
-        let bytes = bytes.saturating_sub(skipped) / page * page;
-        let start = start.wrapping_byte_add(skipped);
-        let (mode, most, flags) = (libc::MPOL_PREFERRED as usize, WORDS * bits + 1, 0_usize);
-        libc::syscall(libc::SYS_mbind, start, bytes, mode, &raw const mask, most, flags)
-    };
-    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn prefer(_: u32, _: *mut c_void, _: usize) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::Layout;
 use super::nodes::Nodes;
 use crate::api;
 use crate::compute::tensors::{Buffer, Tensors};
+use crate::system::memory;
 use std::ffi::c_void;
 use std::io;
 
@@ -121,14 +122,5 @@ pub(crate) fn one_of(stack: &api::ggml_tensor) -> api::ggml_tensor {
 /// times as fast (docs/decisions/0085). For the whole pages of the given memory, which is this
 /// process's. Best effort: the system may have none.
 pub fn prefer_large_pages(start: *mut c_void, bytes: usize) {
-    #[cfg(target_os = "linux")]
-    // SAFETY: advice about memory of this process; it changes no byte, whoever owns it.
-    unsafe {
-        let page = libc::sysconf(libc::_SC_PAGESIZE).max(1) as usize;
-        let skipped = start.addr().wrapping_neg() % page;
-        let bytes = bytes.saturating_sub(skipped) / page * page;
-        libc::madvise(start.wrapping_byte_add(skipped), bytes, libc::MADV_HUGEPAGE);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (start, bytes);
+    memory::prefer_large_pages(start, bytes);
 }

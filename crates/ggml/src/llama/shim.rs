@@ -199,10 +199,12 @@ unsafe extern "C" fn last_words(message: *const c_char) {
     rest[0] = b'\n';
     let length = WORDS_BYTES - rest.len() + 1;
     // SAFETY: the line has this length; descriptor 2 may be closed, which is an error and no harm.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), length) };
+    unsafe { libc::write(STDERR, line.as_ptr().cast(), length as _) };
 }
 
 const RETURNED: c_int = 0;
+/// The descriptor, on every system.
+const STDERR: c_int = 2;
 
 /// `Words` of the shim.
 #[repr(C)]

@@ -11,6 +11,7 @@ use super::reserve;
 use super::shelf::OwnType;
 use crate::api;
 use crate::api::abi::{Buffer, BufferInterface, BufferType, Device};
+use crate::system::memory;
 use motley_model::{FileRange, ModelSpec};
 use motley_store::MappedFiles;
 use std::collections::HashMap;
@@ -177,25 +178,13 @@ unsafe extern "C" fn set_tensor(
     size: usize,
 ) {
     // SAFETY: ggml checked offset and size against the tensor, which lies in the mapping.
-    unsafe { bring_in((*tensor).data.cast::<u8>().add(offset), size) }
+    bring_in(unsafe { (*tensor).data.cast::<u8>().add(offset) }, size);
 }
 
 /// Asks for pages; whether they come is the system's business.
-///
-/// # Safety
-/// The bytes lie in a mapping.
-unsafe fn bring_in(start: *mut u8, len_bytes: usize) {
-    // SAFETY: advice about pages of a mapping, by the caller.
-    unsafe {
-        let page = libc::sysconf(libc::_SC_PAGESIZE).max(1) as usize;
-        let before = start.addr() % page;
-        let first = start.sub(before).cast();
-        #[cfg(target_os = "linux")]
-        if libc::madvise(first, len_bytes + before, libc::MADV_POPULATE_READ) == 0 {
-            return;
-        }
-        libc::madvise(first, len_bytes + before, libc::MADV_WILLNEED);
-    }
+fn bring_in(start: *mut u8, len_bytes: usize) {
+    let before = start.addr() % memory::page_bytes();
+    memory::bring_in(start.wrapping_sub(before).cast(), len_bytes + before);
 }
 
 /// Files are not cleared.

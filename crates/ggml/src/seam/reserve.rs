@@ -8,6 +8,7 @@
 use super::shelf::OwnType;
 use crate::api;
 use crate::api::abi::{Buffer, BufferInterface, BufferType, Device};
+use crate::system::memory;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
@@ -67,19 +68,7 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
 
 /// Address space for `size` bytes, of which none is there; `None` when the system has no more.
 pub(crate) fn address_space(size: usize) -> Option<*mut c_void> {
-    // SAFETY: an anonymous private mapping aliases nothing; NORESERVE keeps it
-    // from counting against memory until a page is written.
-    let base = unsafe {
-        libc::mmap(
-            null_mut(),
-            size.max(1),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    (base != libc::MAP_FAILED).then_some(base)
+    memory::reserve(size)
 }
 
 /// Address space, zeros where it is read.
@@ -108,7 +97,7 @@ pub(crate) unsafe extern "C" fn alloc_buffer(
 
 unsafe extern "C" fn free_buffer(buffer: *mut Buffer) {
     // SAFETY: `context` and `size` are what `alloc_buffer` mapped.
-    unsafe { libc::munmap((*buffer).context, (*buffer).size.max(1)) };
+    unsafe { memory::release((*buffer).context, (*buffer).size) };
 }
 
 unsafe extern "C" fn get_base(buffer: *mut Buffer) -> *mut c_void {

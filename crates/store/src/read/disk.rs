@@ -53,6 +53,9 @@ pub struct FileFacts<'a> {
     pub direct: Option<Alignment>,
 }
 
+/// Largest alignment taken at its word; beyond it the file is read buffered.
+pub(crate) const ALIGNMENT_MAX_BYTES: usize = 64 << 10;
+
 /// What direct reads must be multiples of, in bytes; powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {

@@ -1,29 +1,20 @@
 //! The model's files as the reader opens them: direct where the filesystem allows it,
 //! buffered always, with the alignment each wants and the identity it had when opened.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use motley_model::OpenedFile;
-use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
+use motley_model::{FileIdentity, OpenedFile, read_at};
 
 use super::disk::{Alignment, Disk, FileFacts};
+use super::system;
 use crate::memory::{HugePages, Mapping};
-
-/// Alignment assumed where the kernel does not say (before Linux 6.1, or by the filesystem):
-/// the largest logical block of a disk in use.
-const ALIGNMENT_UNKNOWN_BYTES: usize = 4096;
-
-/// Largest alignment taken at its word; beyond it the file is read buffered.
-pub(crate) const ALIGNMENT_MAX_BYTES: usize = 64 << 10;
 
 /// How files shall be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileMode {
-    /// Past the page cache (`O_DIRECT`), file by file; buffered where that is refused.
+    /// Past the page cache, file by file; buffered where that is refused.
     #[default]
     DirectIfPossible,
     /// Through the page cache, which drops each range after it was read.
@@ -52,23 +43,14 @@ struct ModelFile {
     /// `None` where the filesystem refuses.
     direct: Option<DirectFile>,
     buffered: File,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
-/// A file opened with `O_DIRECT`.
+/// A file opened for direct reads.
 #[derive(Debug)]
 struct DirectFile {
     file: File,
     alignment: Alignment,
-}
-
-/// What changes when somebody writes into a file or truncates it. A file replaced by rename
-/// keeps its bytes for us, and its identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    len_bytes: u64,
-    modified_s: i64,
-    modified_ns: i64,
 }
 
 impl Files {
@@ -105,7 +87,7 @@ impl Files {
 
     /// Bytes of file `index` when it was opened.
     pub fn len_bytes(&self, index: usize) -> Option<u64> {
-        self.files.get(index).map(|file| file.identity.len_bytes)
+        self.files.get(index).map(|file| file.identity.len_bytes())
     }
 
     /// File `index`, opened for direct reads or for buffered ones.
@@ -119,7 +101,7 @@ impl Disk for Files {
     fn facts(&self, index: usize) -> Option<FileFacts<'_>> {
         let file = self.files.get(index)?;
         let direct = file.direct.as_ref().map(|direct| direct.alignment);
-        Some(FileFacts { path: &file.path, len_bytes: file.identity.len_bytes, direct })
+        Some(FileFacts { path: &file.path, len_bytes: file.identity.len_bytes(), direct })
     }
 
     fn read_at(
@@ -131,7 +113,7 @@ impl Disk for Files {
     ) -> io::Result<usize> {
         let file = self.descriptor(index, direct).ok_or(io::ErrorKind::NotFound)?;
         loop {
-            match file.read_at(memory, offset) {
+            match read_at(file, memory, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => return result,
             }
@@ -152,7 +134,7 @@ impl Disk for Files {
 /// Makes the page cache drop all of `file` that nobody has mapped or written: what was read
 /// once and is kept elsewhere would count against a budget (M3).
 pub fn forget_cached(file: &File) {
-    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
+    system::forget_all(file);
 }
 
 impl ModelFile {
@@ -161,9 +143,9 @@ impl ModelFile {
     }
 
     fn over(path: &Path, buffered: File, mode: FileMode) -> io::Result<Self> {
-        let identity = Identity::of(&buffered.metadata()?);
-        // Experts lie where routing sends us: reading ahead would fetch bytes nobody asked for.
-        let _ = rustix::fs::fadvise(&buffered, 0, None, Advice::Random);
+        let identity = FileIdentity::of(&buffered.metadata()?);
+        // Experts lie where routing sends us.
+        system::expect_random(&buffered);
         let direct = match mode {
             FileMode::DirectIfPossible => DirectFile::open(path, &buffered),
             FileMode::Buffered => None,
@@ -173,32 +155,21 @@ impl ModelFile {
 
     /// Whether the file still is what was opened. One system call of about a microsecond.
     fn unchanged(&self) -> bool {
-        self.buffered.metadata().is_ok_and(|now| Identity::of(&now) == self.identity)
+        self.buffered.metadata().is_ok_and(|now| FileIdentity::of(&now) == self.identity)
     }
 
     /// Makes the page cache drop a range, whole pages around it too.
     fn forget(&self, offset: u64, len_bytes: usize) {
-        let page = rustix::param::page_size() as u64;
-        let start = offset - offset % page;
-        let end = (offset + len_bytes as u64).next_multiple_of(page);
-        let len = std::num::NonZeroU64::new(end - start);
-        let _ = rustix::fs::fadvise(&self.buffered, start, len, Advice::DontNeed);
+        system::forget(&self.buffered, offset, len_bytes);
     }
 }
 
 impl DirectFile {
     /// `None` where the filesystem refuses direct reads, at opening or at the first read.
     fn open(path: &Path, buffered: &File) -> Option<Self> {
-        let alignment = direct_alignment(buffered)?;
-        let flags = OFlags::DIRECT.bits() as i32;
-        // The handle's own name on Linux: nobody can put another file there.
-        let handle = PathBuf::from(format!("/proc/self/fd/{}", buffered.as_raw_fd()));
-        let open = |path: &Path| OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
-        let file = open(&handle).or_else(|| open(path))?;
-        let inode = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
-        let same = inode(&file)? == inode(buffered)?;
+        let (file, alignment) = system::open_direct(path, buffered)?;
         let direct = Self { file, alignment };
-        (same && direct.can_read()).then_some(direct)
+        direct.can_read().then_some(direct)
     }
 
     fn can_read(&self) -> bool {
@@ -206,31 +177,6 @@ impl DirectFile {
         let Ok(memory) = Mapping::reserve(len, HugePages::Refuse) else { return false };
         // SAFETY: a fresh mapping of `len` zeroed bytes that only this function knows.
         let buffer = unsafe { std::slice::from_raw_parts_mut(memory.base().as_ptr(), len) };
-        self.file.read_at(buffer, 0).is_ok()
+        read_at(&self.file, buffer, 0).is_ok()
     }
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            len_bytes: metadata.len(),
-            modified_s: metadata.mtime(),
-            modified_ns: metadata.mtime_nsec(),
-        }
-    }
-}
-
-/// Alignment of memory and of offsets; `None` if the filesystem says that it has no direct reads.
-fn direct_alignment(file: &File) -> Option<Alignment> {
-    let unknown = Alignment { memory: ALIGNMENT_UNKNOWN_BYTES, offset: ALIGNMENT_UNKNOWN_BYTES };
-    let wanted = StatxFlags::DIOALIGN;
-    let Ok(found) = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted) else {
-        return Some(unknown);
-    };
-    if found.stx_mask & wanted.bits() == 0 {
-        return Some(unknown);
-    }
-    let (memory, offset) = (found.stx_dio_mem_align as usize, found.stx_dio_offset_align as usize);
-    let usable = |a: usize| a.is_power_of_two() && a <= ALIGNMENT_MAX_BYTES;
-    (usable(memory) && usable(offset)).then_some(Alignment { memory, offset })
 }

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use motley_model::FileRange;
 
+use super::disk::ALIGNMENT_MAX_BYTES;
 use super::error::ReadError;
-use super::files::ALIGNMENT_MAX_BYTES;
 use super::priority::Priority;
 use super::request::{Completion, Piece, ReadFailed, Request, Tag};
 use crate::arena::Filled;

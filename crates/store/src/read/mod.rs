@@ -13,7 +13,7 @@
 //! are there. A failed request gives its leases back inside the error.
 //!
 //! * `request`: requests and completions; `error`: why bytes did not arrive.
-//! * `disk`: files as the queue sees them; `files`: the system's, direct or buffered. `priority`: which request is next.
+//! * `disk`: files as the queue sees them; `files`: the system's, direct or buffered; `system`: how each system opens them. `priority`: which request is next.
 //! * `job`: a request cut into chunks. `queue`: the read queue, shared by the threads.
 //! * `target`: where a chunk's bytes land: in place, or staged and copied.
 //! * `workers`: what backends have in common; `pool`, `uring`: the backends.
@@ -34,6 +34,7 @@ mod request;
 #[cfg(test)]
 mod schedules;
 mod stepped;
+mod system;
 mod target;
 mod uring;
 mod workers;

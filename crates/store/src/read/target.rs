@@ -11,9 +11,8 @@
 use std::io;
 use std::ptr::NonNull;
 
-use super::disk::{Alignment, Disk};
+use super::disk::{ALIGNMENT_MAX_BYTES, Alignment, Disk};
 use super::error::ReadError;
-use super::files::ALIGNMENT_MAX_BYTES;
 use super::job::{CHUNK_BYTES_MAX, Chunk};
 use crate::memory::{HugePages, Mapping};
 

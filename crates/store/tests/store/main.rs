@@ -1,5 +1,6 @@
 //! The store against real files: every backend, direct and buffered, on the filesystems of this machine.
 
+#[cfg(target_os = "linux")]
 mod cache;
 mod faults;
 mod leases;

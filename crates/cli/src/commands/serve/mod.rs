@@ -9,8 +9,8 @@ mod plan;
 use crate::api_key;
 use crate::args::{Global, Serve};
 use crate::sandbox::{Needs, Sandbox};
-use crate::state;
 use crate::workers::Workers;
+use crate::{state, system};
 use anyhow::{Context, Result, ensure};
 use motley_engine::batching::PrefixCache;
 use motley_engine::{EnergyWatch, Runtime, Seam};
@@ -74,7 +74,8 @@ async fn answer(
     // One alone is wanted by everybody; of several nobody knows which.
     let at_once: &[usize] = if names.len() == 1 { &[0] } else { &[] };
     let server = Server::start(offered, at_once, options).await.map_err(unwrapped)?;
-    tell_the_system();
+    // Before sockets are given up.
+    system::say_ready();
     sandbox.restrict_calls()?;
     announce(global, (server.address(), use_of), &names, has_key);
     if !server.run(told_to_stop()).await && !global.json {
@@ -91,15 +92,6 @@ fn unwrapped(error: ServeError) -> anyhow::Error {
             Err(error) => anyhow::Error::from_boxed(error),
         },
         ServeError::Listen { .. } => error.into(),
-    }
-}
-
-/// Tells a service manager that waits for it that clients are listened to; before sockets are given
-/// up.
-fn tell_the_system() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        tracing::warn!("the service manager does not hear that the server is ready: {error}");
     }
 }
 
@@ -185,21 +177,7 @@ fn announce(
 
 /// Done at the first Ctrl-C or, on Unix, SIGTERM; a second Ctrl-C ends at once.
 async fn told_to_stop() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                tokio::select! {
-                    _ = tokio::signal::ctrl_c() => {}
-                    _ = terminate.recv() => {}
-                }
-            }
-            Err(_) => drop(tokio::signal::ctrl_c().await),
-        }
-    }
-    #[cfg(not(unix))]
-    drop(tokio::signal::ctrl_c().await);
+    system::told_to_stop().await;
     tokio::spawn(async {
         let _ = tokio::signal::ctrl_c().await;
         motley_engine::exit_now(130);

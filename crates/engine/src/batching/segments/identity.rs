@@ -2,11 +2,10 @@
 //! read with another.
 
 use motley_ggml::versions;
-use motley_model::{KvType, OpenedFile};
+use motley_model::{KvType, OpenedFile, read_exact_at};
 use motley_sched::batch::SegmentKey;
 use sha2::{Digest, Sha256};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::time::UNIX_EPOCH;
 
 /// Read whole of every file: most headers are shorter.
@@ -29,12 +28,12 @@ pub(in super::super) fn root_of(files: &[OpenedFile], kv: KvType) -> io::Result<
         let modified = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         hash.update(modified.as_nanos().to_le_bytes());
         let mut bytes = vec![0; BEGINNING_BYTES.min(length) as usize];
-        file.file().read_exact_at(&mut bytes, 0)?;
+        read_exact_at(file.file(), &mut bytes, 0)?;
         hash.update(&bytes);
         bytes.resize(SAMPLE_BYTES.min(bytes.len()), 0);
         for sample in 0..SAMPLES {
             let at = length.saturating_sub(bytes.len() as u64) / SAMPLES * sample;
-            file.file().read_exact_at(&mut bytes, at)?;
+            read_exact_at(file.file(), &mut bytes, at)?;
             hash.update(&bytes);
         }
     }

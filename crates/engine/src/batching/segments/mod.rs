@@ -14,9 +14,9 @@ pub(super) use identity::root_of;
 
 use file::Header;
 use motley_sched::batch::{Segment, SegmentKey};
+use motley_trace::rights::make_private_folder;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -45,7 +45,7 @@ pub struct PrefixCache {
 impl PrefixCache {
     /// Makes the folder, for its owner alone, where it is missing.
     pub fn make_folder(folder: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+        make_private_folder(folder)
     }
 }
 

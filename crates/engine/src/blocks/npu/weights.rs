@@ -3,9 +3,8 @@
 
 use motley_ggml::{DequantError, dequantise};
 use motley_model::gguf::GgmlType;
-use motley_model::{ExpertTensor, LayerExperts, Matrix, OpenedFile, TensorPart};
+use motley_model::{ExpertTensor, LayerExperts, Matrix, OpenedFile, TensorPart, read_exact_at};
 use motley_npu::{Biases, ExpertShape, ExpertWeights, GraphError, GraphSpec, Precision};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Why a layer's experts cannot go on the device.
@@ -42,7 +41,7 @@ pub(super) fn read<'l>(
         let file = &files[range.file];
         let failed = |source| LayerError::Read { path: file.path().into(), source };
         let mut bytes = vec![0; range.len_bytes as usize];
-        file.file().read_exact_at(&mut bytes, range.offset).map_err(failed)?;
+        read_exact_at(file.file(), &mut bytes, range.offset).map_err(failed)?;
         parts.push((tensor, bytes));
     }
     Ok(parts)

@@ -4,8 +4,11 @@
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[path = "linux.rs"]
 mod system;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-#[path = "unsupported.rs"]
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
+#[path = "portable.rs"]
 mod system;
 
 pub(crate) use system::bind_this_thread;

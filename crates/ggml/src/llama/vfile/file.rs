@@ -1,11 +1,10 @@
 //! The virtual file itself: where each of its bytes comes from, and what was read. Knows no
 //! C streams.
 
+use super::pread::pread;
 use motley_model::gguf::{Piece, VirtualLayout};
-use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -117,34 +116,6 @@ impl Drop for VirtualFile {
     fn drop(&mut self) {
         if self.forgets {
             self.files.iter().for_each(motley_store::forget_cached);
-        }
-    }
-}
-
-/// The streams' way to end: frees the virtual file.
-#[cfg(any(target_os = "linux", target_os = "macos"))]
-pub(super) unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
-    // SAFETY: the cookie is the box handed to `stream::open`; stdio closes once.
-    drop(unsafe { Box::from_raw(cookie.cast::<VirtualFile>()) });
-    0
-}
-
-/// `pread` until some bytes arrive; interruptions are retried.
-///
-/// # Safety
-/// `out` must be valid for writing `len` bytes.
-unsafe fn pread(file: &File, out: *mut u8, len: usize, offset: u64) -> io::Result<usize> {
-    loop {
-        // SAFETY: the descriptor is open for the life of `file`; `out` has room (caller).
-        let got = unsafe { libc::pread(file.as_raw_fd(), out.cast(), len, offset as libc::off_t) };
-        match usize::try_from(got) {
-            Ok(got) => return Ok(got),
-            Err(_) => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
         }
     }
 }

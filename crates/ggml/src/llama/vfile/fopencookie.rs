@@ -1,6 +1,6 @@
 //! C streams over a [`VirtualFile`] by `fopencookie` of glibc and musl.
 
-use super::file::{VirtualFile, close};
+use super::file::VirtualFile;
 use std::ffi::{c_char, c_int, c_void};
 use std::io;
 
@@ -49,4 +49,10 @@ unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut i64, origin: c_int) 
             None => -1,
         }
     }
+}
+
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    // SAFETY: the cookie is the box handed to `open`; stdio closes once.
+    drop(unsafe { Box::from_raw(cookie.cast::<VirtualFile>()) });
+    0
 }

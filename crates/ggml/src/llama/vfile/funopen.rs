@@ -1,6 +1,6 @@
 //! C streams over a [`VirtualFile`] by macOS's `funopen`.
 
-use super::file::{VirtualFile, close};
+use super::file::VirtualFile;
 use std::ffi::{c_char, c_int, c_void};
 use std::io;
 
@@ -39,4 +39,10 @@ unsafe extern "C" fn seek(cookie: *mut c_void, offset: i64, origin: c_int) -> i6
     // SAFETY: stdio passes our cookie.
     let position = unsafe { (*cookie.cast::<VirtualFile>()).seek(offset, origin) };
     position.map_or(-1, |position| position as i64)
+}
+
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    // SAFETY: the cookie is the box handed to `open`; stdio closes once.
+    drop(unsafe { Box::from_raw(cookie.cast::<VirtualFile>()) });
+    0
 }

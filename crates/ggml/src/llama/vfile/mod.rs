@@ -5,7 +5,12 @@
 //! `file` says what its bytes are. llama.cpp takes a C `FILE*`; `CStream` is one that calls
 //! back into Rust.
 
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "macos")),
+    allow(dead_code, reason = "read by no stream there")
+)]
 mod file;
+mod pread;
 #[cfg(target_os = "linux")]
 #[path = "fopencookie.rs"]
 mod stream;
@@ -13,7 +18,7 @@ mod stream;
 #[path = "funopen.rs"]
 mod stream;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-#[path = "unsupported.rs"]
+#[path = "portable.rs"]
 mod stream;
 
 use std::io;

@@ -11,22 +11,22 @@ use io_uring::register::Restriction;
 use io_uring::{IoUring, opcode, types};
 use rustix::event::EventfdFlags;
 
-use super::files::Files;
-use super::job::Chunk;
-use super::queue::ReadQueue;
-use super::target::{Staging, Target};
-use super::workers::{AbortOnUnwind, Workers};
+use crate::read::files::Files;
+use crate::read::job::Chunk;
+use crate::read::queue::ReadQueue;
+use crate::read::target::{Staging, Target};
+use crate::read::workers::{AbortOnUnwind, Workers};
 
 /// `user_data` of the poll that wakes the thread; reads have their lane's number.
 const WAKE: u64 = u64::MAX;
 
-pub(super) struct Uring {
+pub(crate) struct Uring {
     thread: Option<JoinHandle<()>>,
     bell: Arc<OwnedFd>,
 }
 
 /// Starts the thread with a ring of `depth` lanes.
-pub(super) fn start(queue: Arc<ReadQueue>, files: Arc<Files>, depth: u32) -> io::Result<Uring> {
+pub(crate) fn start(queue: Arc<ReadQueue>, files: Arc<Files>, depth: u32) -> io::Result<Uring> {
     let bell = rustix::event::eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
     let bell = Arc::new(bell);
     let ring = reading_ring(depth + 1)?;

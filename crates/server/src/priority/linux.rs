@@ -1,21 +1,14 @@
-//! Threads that prepare requests give way to those that compute: computing threads wait for each
-//! other, so one that is held up by another's JSON holds up every stream.
+//! By `setpriority`, which Linux counts by thread.
 
 /// How far back they stand, as `nice` counts: with as little as a tenth of a busy core.
-#[cfg(target_os = "linux")]
 const BACK: i32 = 10;
 
-/// This thread gives way from now on, where the system counts priorities by thread. One that is
-/// refused only gives way less.
-#[cfg(target_os = "linux")]
+/// This thread gives way from now on. One that is refused only gives way less.
 pub(crate) fn give_way() {
     let _ = rustix::process::setpriority_process(None, BACK);
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn give_way() {}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use rustix::process::getpriority_process;
 

@@ -1,5 +1,4 @@
-//! The system's calls that map memory, and nothing else. Miri knows few of them: `interpreted`
-//! stands in there.
+//! Linux: `mmap` and `madvise`.
 
 use std::ffi::c_void;
 use std::io;
@@ -7,8 +6,13 @@ use std::ptr::{NonNull, null_mut};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
+/// Bytes of a page.
+pub(crate) fn page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
 /// A private mapping of zeroes that no core dump holds.
-pub(super) fn map(len_bytes: usize) -> io::Result<NonNull<u8>> {
+pub(crate) fn map(len_bytes: usize) -> io::Result<NonNull<u8>> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new anonymous mapping at an address the kernel picks aliases nothing; the advice
@@ -25,7 +29,7 @@ pub(super) fn map(len_bytes: usize) -> io::Result<NonNull<u8>> {
 ///
 /// # Safety
 /// The range lies in one mapping.
-pub(super) unsafe fn allow_huge_pages(start: *mut u8, len_bytes: usize, allowed: bool) {
+pub(crate) unsafe fn allow_huge_pages(start: *mut u8, len_bytes: usize, allowed: bool) {
     let advice = if allowed { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
     // SAFETY: inside a mapping, as the caller vouches; the advice changes what backs memory,
     // never what it holds.
@@ -36,7 +40,7 @@ pub(super) unsafe fn allow_huge_pages(start: *mut u8, len_bytes: usize, allowed:
 ///
 /// # Safety
 /// The range lies in one mapping, and nobody uses it during the call.
-pub(super) unsafe fn discard(start: *mut u8, len_bytes: usize) {
+pub(crate) unsafe fn discard(start: *mut u8, len_bytes: usize) {
     // SAFETY: as the caller vouches.
     let done = unsafe { rustix::mm::madvise(start.cast(), len_bytes, Advice::LinuxDontNeed) };
     debug_assert!(done.is_ok(), "{done:?}");
@@ -46,7 +50,7 @@ pub(super) unsafe fn discard(start: *mut u8, len_bytes: usize) {
 ///
 /// # Safety
 /// Exactly what [`map`] returned, and nobody uses it any more.
-pub(super) unsafe fn unmap(base: NonNull<u8>, len_bytes: usize) {
+pub(crate) unsafe fn unmap(base: NonNull<u8>, len_bytes: usize) {
     // SAFETY: as the caller vouches.
     let done = unsafe { rustix::mm::munmap(base.as_ptr().cast(), len_bytes) };
     debug_assert!(done.is_ok(), "{done:?}");

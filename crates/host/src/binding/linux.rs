@@ -1,0 +1,6 @@
+//! Linux and Android: `sched_setaffinity`.
+
+/// Yes.
+pub fn is_offered() -> bool {
+    true
+}
