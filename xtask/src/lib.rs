@@ -13,6 +13,7 @@
 //! - [`fuzz`]: the fuzz targets, each for a while.
 //! - [`docs`]: the book, its pages that are made, and the checks of all pages.
 //! - [`dropin`]: the library for other people's llama.cpp.
+//! - [`targets`]: whether one tree is good for every system.
 //! - [`dist`]: packages, and what they do on clean systems.
 //!
 //! The models that tests run on are written by `motley-testkit`.
@@ -31,6 +32,7 @@ pub mod hosts;
 pub mod load;
 pub mod mutate;
 pub mod servers;
+pub mod targets;
 pub mod tidy;
 
 use std::path::Path;

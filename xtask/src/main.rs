@@ -20,7 +20,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 use xtask::servers::Running;
 use xtask::{
-    capped, check, dist, docs, dropin, fuzz, hostile, hosts, load, mutate, tidy, workspace_root,
+    capped, check, dist, docs, dropin, fuzz, hostile, hosts, load, mutate, targets, tidy,
+    workspace_root,
 };
 
 fn main() -> Result<ExitCode> {
@@ -53,6 +54,7 @@ fn main() -> Result<ExitCode> {
         Command::Dist(asked) => run_dist(&asked)?,
         Command::DistTest(asked) => return run_dist_test(&asked),
         Command::DistRecord(asked) => print!("{}", dist::trial::recording::record(&asked)?),
+        Command::Targets(asked) => return run_targets(&asked),
         Command::Smollm2 { force } => println!("{}", smollm2::fetch(force)?.display()),
     }
     Ok(ExitCode::SUCCESS)
@@ -69,6 +71,16 @@ fn run_tidy() -> Result<ExitCode> {
     }
     println!("tidy: {} findings in {} files", findings.len(), tree.files().len());
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Fails when a check or a test did.
+fn run_targets(asked: &targets::Targets) -> Result<ExitCode> {
+    let report = targets::targets(asked, &mut |line| eprintln!("{line}"))?;
+    if let Some(path) = &asked.json {
+        std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")?;
+    }
+    print!("{}", report.table());
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Fails when a page is wrong, or out of date.

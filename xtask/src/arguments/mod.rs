@@ -32,6 +32,7 @@ use xtask::docs::Docs;
 use xtask::dropin::pairs::Pairs;
 use xtask::dropin::table::Trial as HostTrial;
 use xtask::hosts::Hosts;
+use xtask::targets::Targets;
 
 /// Automation of the motley repository.
 #[derive(Debug, Parser)]
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Hostile(HostileArguments),
     /// Run a checker of threads or memory
     Check(CheckArguments),
+    /// Check the crates for other systems and processors, and run tests of some by emulators
+    Targets(Targets),
     /// Check the house rules that no compiler knows.
     Tidy,
     /// Run the engine's own parts in virtual time, under seeds, with faults (`--help` of it).

@@ -10,6 +10,7 @@ pub mod doc_line;
 pub mod edges;
 pub mod ggml_table;
 pub mod paths;
+pub mod platforms;
 pub mod public_docs;
 pub mod sizes;
 pub mod techniques;
@@ -33,6 +34,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         edges::check,
         ggml_table::check,
         paths::check,
+        platforms::check,
         public_docs::check,
         sizes::check,
         techniques::check,
