@@ -5,16 +5,16 @@
 //! In reading order:
 //! * `systems`: the targets, what is checked for each, and who runs its tests.
 //! * `tools`: compilers for all of them, and cargo with these.
-//! * `check`: one check; `tests`: tests of one target.
+//! * `check`: one check; `emulated`: tests of one target.
 //! * `report`: all of it as a table, and lines of platform code.
 //!
 //! llama.cpp is not built for other systems: its interface is the one that this machine's build has
 //! made, so a check says nothing of it, nor of the few lines of C++ beside it.
 
 mod check;
+mod emulated;
 mod report;
 mod systems;
-mod tests;
 mod tools;
 
 pub use report::{CheckReport, Report, TargetReport, TestReport};
@@ -56,7 +56,7 @@ pub fn targets(asked: &Targets, say: &mut dyn FnMut(&str)) -> Result<Report> {
         let tests = match &target.runner {
             Some(runner) if asked.run => {
                 say(&format!("{}: tests by {}", target.triple, runner.program));
-                Some(tests::run(&tools, target, runner)?)
+                Some(emulated::run(&tools, target, runner)?)
             }
             _ => None,
         };
