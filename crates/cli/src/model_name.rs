@@ -45,7 +45,7 @@ pub(crate) fn resolve(command: &mut Command, global: &Global, columns: Option<u1
 /// Every place of a command that takes a model.
 fn models(command: &mut Command) -> Vec<&mut PathBuf> {
     match command {
-        Command::Run(run) => vec![&mut run.model],
+        Command::Run(run) => [&mut run.model].into_iter().chain(&mut run.draft).collect(),
         Command::Serve(serve) => serve.models.iter_mut().collect(),
         Command::Inspect(inspect) => vec![&mut inspect.model],
         Command::Plan(plan) => vec![&mut plan.model],

@@ -20,8 +20,8 @@ pub(crate) fn is_wanted(run: &Run) -> bool {
 /// Says before anything is generated when there will be nothing to draw.
 pub(crate) fn check(run: &Run, engine: &Engine) -> Result<()> {
     ensure!(
-        !is_wanted(run) || run.speculate == SpeculateArg::Off,
-        "a timeline is of tokens computed one by one; leave out --speculate"
+        !is_wanted(run) || run.speculate() == SpeculateArg::Off,
+        "a timeline is of tokens computed one by one; leave out --speculate and --draft"
     );
     ensure!(
         !is_wanted(run) || engine.devices().is_some() || engine.streams(),

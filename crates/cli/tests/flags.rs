@@ -318,6 +318,29 @@ fn what_cannot_be_obeyed_together_is_refused_with_the_reason() {
     }
 }
 
+/// `--draft` is of `run` alone.
+#[test]
+fn no_other_command_offers_a_draft_model() {
+    path!(model);
+    let file = ["--draft", model];
+    let commands: [&[&str]; 5] = [
+        &["serve", model],
+        &["bench", model],
+        &["plan", model],
+        &["eval", model],
+        &["trace", "record", model, "-o", "t.jsonl"],
+    ];
+    for command in commands {
+        let output = motley(&[command, &file].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("'--draft'"), "{command:?}: {said}");
+    }
+    let alone = support::continued(model, "x", &["-n", "1", "--no-record", "--speculate", "off"]);
+    let output = motley(&[&alone[..], &file].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("leave one of the two out"), "{said}");
+}
+
 /// What a page promises can be asked for.
 #[test]
 fn flags_in_security_md_are_those_of_serve() {

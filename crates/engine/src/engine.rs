@@ -15,7 +15,7 @@ use crate::session::{Session, SessionError, SessionOptions, SessionParts};
 use crate::text::constraint::{Constraint, ConstraintError, TextForm};
 use crate::text::sampling::LazyVocabulary;
 use crate::threads::contention::ContentionWatch;
-use crate::threads::pools::{every_core, pools};
+use crate::threads::pools::{SharedThreads, every_core, pools};
 use crate::weights::{
     ExpertPlan, WeightSource, WeightsError, dense_reads, may_rearrange, nodes_of,
 };
@@ -49,6 +49,9 @@ pub struct EngineOptions {
     pub kernels: ExpertKernels,
     /// Threads of each phase and where they run.
     pub threads: ThreadSets,
+    /// Those of another loaded model in place of threads of its own: the two compute in turn, and
+    /// idle threads of one do not spin against the other's.
+    pub threads_of: Option<SharedThreads>,
     /// Memory nodes that divide the experts, where these are laid out in memory.
     pub nodes: Vec<NodeShare>,
     /// Decode with fewer threads while other programs take the cores away.
@@ -77,6 +80,7 @@ impl Default for EngineOptions {
             repack: true,
             kernels: ExpertKernels::default(),
             threads: every_core(),
+            threads_of: None,
             nodes: Vec::new(),
             yields_cores: true,
             memory_bytes: None,
@@ -187,7 +191,10 @@ impl Engine {
             return Err(EngineError::Changed { path: changed.path().into() });
         }
         let threads = options.threads.clone();
-        let pools = pools(&threads).ok_or(EngineError::Threads(threads.prefill.threads))?;
+        let pools = match &options.threads_of {
+            Some(shared) => shared.0.clone(),
+            None => pools(&threads).ok_or(EngineError::Threads(threads.prefill.threads))?,
+        };
         Ok(Self {
             spec,
             files: files.opened,
@@ -270,6 +277,11 @@ impl Engine {
     /// Threads the engine computes with.
     pub fn threads(&self) -> u32 {
         self.pools.decode.threads()
+    }
+
+    /// The same threads, for a model beside this one.
+    pub fn shared_threads(&self) -> SharedThreads {
+        SharedThreads(self.pools.clone())
     }
 
     /// Whether sessions read experts from disk as they are needed.

@@ -93,7 +93,8 @@ pub use motley_trace::WorkerRecord;
 pub use rehearsal::{RehearsalError, rehearse};
 #[cfg(feature = "llama")]
 pub use session::{
-    Cancel, Finish, Generation, Session, SessionError, SessionOptions, SessionStats, Speculate,
+    Cancel, DraftRefused, Finish, Generation, Session, SessionError, SessionOptions, SessionStats,
+    Speculate,
 };
 #[cfg(feature = "llama")]
 pub use text::chat::{ChatError, ChatMessage, Conversation};
@@ -103,5 +104,7 @@ pub use text::constraint::{Constraint, ConstraintError, TextForm};
 pub use text::sampling::{BadLogits, Sampling};
 #[cfg(feature = "llama")]
 pub use text::stream::TextStream;
+#[cfg(feature = "llama")]
+pub use threads::pools::SharedThreads;
 #[cfg(feature = "llama")]
 pub use threads::tune::{Tuned, tune};

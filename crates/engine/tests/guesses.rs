@@ -92,6 +92,7 @@ fn sum(a: SpeculationRecord, b: SpeculationRecord) -> SpeculationRecord {
         passes: a.passes + b.passes,
         guessed: a.guessed + b.guessed,
         accepted: a.accepted + b.accepted,
+        draft: None,
     }
 }
 

@@ -16,6 +16,7 @@
 //! * `experts`: where each expert lies.
 //! * `sampling`: how its makers want tokens chosen.
 //! * `spec`: all of it together, [`ModelSpec`].
+//! * `vocabulary`: whether two models have the same.
 //! * `values`: what must not reach llama.cpp, because it would end the process.
 //! * `sizes`: bytes by purpose.
 //! * `summary`: the model in brief, serialisable.
@@ -40,6 +41,7 @@ mod sizes;
 mod spec;
 mod summary;
 mod values;
+mod vocabulary;
 
 pub use bytes::format_bytes;
 pub use embedding::{Embedding, Pooling};
@@ -57,3 +59,4 @@ pub use sizes::{Quantisation, Sizes, TypeShare};
 pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};
 pub use values::{MAX_TOKEN_BYTES, MAX_WIDTH, ValueError, check_values};
+pub use vocabulary::{OtherVocabulary, same_vocabulary};

@@ -353,7 +353,8 @@ mod tests {
     fn a_resident_run_one_with_guesses_and_a_foreign_trace_are_refused() {
         let resident = RunRecord { streaming: None, ..record() };
         assert!(matches!(Rerun::of(&resident), Err(RerunError::NotStreamed)));
-        let guesses = |guessed| Some(SpeculationRecord { passes: 9, guessed, accepted: 0 });
+        let guesses =
+            |guessed| Some(SpeculationRecord { passes: 9, guessed, ..Default::default() });
         let speculated = RunRecord { speculation: guesses(3), ..record() };
         assert!(matches!(Rerun::of(&speculated), Err(RerunError::Speculated)));
         assert!(Rerun::of(&RunRecord { speculation: guesses(0), ..record() }).is_ok());

@@ -13,6 +13,7 @@
 //! - [`memory`]: a whole trace in memory, for offline work.
 //! - `prediction`: how well a layer predicts the next.
 //! - [`run`]: what one run did, in figures.
+//! - `speculation`: what became of tokens guessed ahead.
 //! - `worker`: what another machine did for it.
 //! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
@@ -27,6 +28,7 @@ pub mod read;
 pub mod record;
 pub mod rights;
 pub mod run;
+mod speculation;
 pub mod summary;
 pub mod whole_file;
 mod worker;
@@ -36,10 +38,8 @@ pub use key::{ExpertGrid, ExpertKey};
 pub use memory::Trace;
 pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
-pub use run::{
-    EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, SpeculationRecord,
-    StreamingRecord,
-};
+pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
+pub use speculation::{DraftRecord, SpeculationRecord};
 pub use summary::{Summary, SummaryBuilder};
 pub use worker::{WorkerRecord, WorkerTimes};
 pub use write::TraceWriter;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
+use crate::speculation::SpeculationRecord;
 use crate::worker::WorkerRecord;
 
 /// Version of the format.
@@ -117,39 +118,6 @@ pub struct SharedRecord {
     pub copies: u64,
 }
 
-/// Tokens that were computed before they were known. Wrong ones are in no phase's tokens, but in its
-/// times and everything else it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SpeculationRecord {
-    /// Passes that decoded, with guesses or without.
-    pub passes: u64,
-    pub guessed: u64,
-    /// Guesses that were right.
-    pub accepted: u64,
-}
-
-impl SpeculationRecord {
-    /// Tokens that a pass gave.
-    pub fn tokens_per_pass(&self) -> f64 {
-        ratio((self.passes + self.accepted) as f64, self.passes as f64)
-    }
-}
-
-impl fmt::Display for SpeculationRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let per_pass = |tokens: u64| ratio(tokens as f64, self.passes as f64);
-        write!(
-            f,
-            "{:.2} tokens per pass: {:.2} guessed, {:.2} of them right, in {} passes",
-            self.tokens_per_pass(),
-            per_pass(self.guessed),
-            per_pass(self.accepted),
-            self.passes
-        )
-    }
-}
-
 /// How experts were streamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -217,6 +185,9 @@ pub struct PhaseRecord {
     pub moving_s: f64,
     #[serde(default)]
     pub waiting_s: f64,
+    /// Of the time: a draft model, which follows prompts and guesses tokens.
+    #[serde(default)]
+    pub draft_s: f64,
 }
 
 impl PhaseRecord {
@@ -227,7 +198,7 @@ impl PhaseRecord {
 
     /// Time outside the blocks: attention, norms, routers, the output head.
     pub fn dense_s(&self) -> f64 {
-        (self.time_s - self.blocks_s).max(0.0)
+        (self.time_s - self.blocks_s - self.draft_s).max(0.0)
     }
 
     /// Time inside the blocks in which neither was computed nor waited.
@@ -271,12 +242,14 @@ impl PhaseRecord {
             kernels_s: self.kernels_s + other.kernels_s,
             moving_s: self.moving_s + other.moving_s,
             waiting_s: self.waiting_s + other.waiting_s,
+            draft_s: self.draft_s + other.draft_s,
         }
     }
 
     fn is_possible(&self) -> bool {
         let times = [self.time_s, self.blocks_s, self.compute_s, self.stall_s, self.disk_busy_s];
-        let parts = [self.kernels_s, self.moving_s, self.waiting_s, self.first_unit_s];
+        let parts =
+            [self.kernels_s, self.moving_s, self.waiting_s, self.first_unit_s, self.draft_s];
         times.iter().chain(&parts).all(|time| time.is_finite() && *time >= 0.0)
     }
 }
@@ -414,17 +387,24 @@ mod tests {
     }
 
     #[test]
-    fn guesses_are_told_by_pass_and_records_without_them_are_read() {
-        let guessed = SpeculationRecord { passes: 40, guessed: 100, accepted: 50 };
-        let said = "2.25 tokens per pass: 2.50 guessed, 1.25 of them right, in 40 passes";
-        assert_eq!(guessed.to_string(), said);
-        assert_eq!(SpeculationRecord::default().tokens_per_pass(), 0.0);
+    fn records_without_guesses_are_read() {
+        let guessed = SpeculationRecord { passes: 40, guessed: 100, ..Default::default() };
         let speculated = RunRecord { speculation: Some(guessed), ..record() };
         let text = serde_json::to_string(&speculated).unwrap();
         assert_eq!(RunRecord::parse(&text).unwrap(), speculated);
-        let older = serde_json::to_string(&record()).unwrap();
-        assert!(!older.contains("speculation"), "{older}");
+        let older = serde_json::to_string(&record()).unwrap().replace(",\"draft_s\":0.0", "");
+        assert!(!older.contains("speculation") && !older.contains("draft"), "{older}");
         assert_eq!(RunRecord::parse(&older).unwrap().speculation, None);
+    }
+
+    #[test]
+    fn the_time_of_a_draft_model_is_not_of_dense_layers() {
+        let decode = PhaseRecord { draft_s: 0.25, ..record().decode };
+        assert_eq!((decode.dense_s(), decode.plus(&decode).draft_s), (0.25, 0.5));
+        let drafted = RunRecord { decode, ..record() };
+        let text = serde_json::to_string(&drafted).unwrap();
+        assert_eq!(RunRecord::parse(&text).unwrap(), drafted);
+        assert!(RunRecord::parse(&text.replace("\"draft_s\":0.25", "\"draft_s\":-1")).is_err());
     }
 
     #[test]

@@ -37,9 +37,13 @@ pub(crate) struct Run {
     pub(crate) tokens: Option<usize>,
     /// Guess tokens by what followed the same ones before, compute them together with the last, and
     /// take wrong ones back: auto guesses as many as pay, and none with --exact or where a model's
-    /// memory cannot take tokens back. Last bits may differ
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = SpeculateArg::Off)]
-    pub(crate) speculate: SpeculateArg,
+    /// memory cannot take tokens back. Last bits may differ [default: off, auto with --draft]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) speculate: Option<SpeculateArg>,
+    /// Guess tokens by a small model with the same vocabulary too, where the text has none: a GGUF
+    /// file or a name, computed on the CPU and held in memory whole, before any expert
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "plan"])]
+    pub(crate) draft: Option<PathBuf>,
     /// Write where the time went, and what was hit and read, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) stats: Option<PathBuf>,
@@ -66,9 +70,15 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Whether tokens are to be guessed ahead.
+    pub(crate) fn speculate(&self) -> SpeculateArg {
+        let unsaid = if self.draft.is_some() { SpeculateArg::Auto } else { SpeculateArg::Off };
+        self.speculate.unwrap_or(unsaid)
+    }
+
     /// Logits that memory is set aside for.
     pub(crate) fn outputs(&self) -> Outputs {
-        match self.speculate {
+        match self.speculate() {
             SpeculateArg::Auto if !self.load.wishes.exact => Outputs::Ahead(MOST_GUESSES as u16),
             _ => Outputs::One,
         }

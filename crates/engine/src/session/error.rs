@@ -34,6 +34,12 @@ pub enum SessionError {
     /// Tokens that were guessed wrongly stay in this model's memory; it was emptied.
     #[error("{tokens} guessed tokens cannot be taken back; leave out --speculate")]
     CannotTakeBack { tokens: u32 },
+    /// A draft model could not guess, or not follow the text.
+    #[error("the draft model: {0}; leave out --draft")]
+    Draft(Box<Self>),
+    /// A draft model that cannot be used.
+    #[error(transparent)]
+    DraftRefused(#[from] DraftRefused),
     /// The folder for beginnings of prompts cannot be used, or the model's files not be read.
     #[error("--prefix-cache: {}: {error}", folder.display())]
     PrefixCache { folder: PathBuf, error: io::Error },
@@ -51,6 +57,27 @@ pub enum SessionError {
 impl SessionError {
     /// Whether somebody ended the work through [`super::Cancel`].
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Decode(DecodeError::Cancelled))
+        match self {
+            Self::Draft(error) => error.is_cancelled(),
+            _ => matches!(self, Self::Decode(DecodeError::Cancelled)),
+        }
     }
+}
+
+/// Why a draft model cannot be used with a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DraftRefused {
+    /// Nothing is guessed, or nothing could be taken back.
+    #[error("this session guesses no tokens ahead")]
+    NothingGuessed,
+    /// Guesses that were wrong have to leave its memory.
+    #[error(
+        "the draft model has layers with one state for all tokens, which takes none back; \
+         --draft needs one without"
+    )]
+    TakesNoneBack,
+    /// Its tokens are not the model's.
+    #[error("the draft model has {draft} tokens, and the model {model}; --draft needs the same")]
+    Tokens { draft: usize, model: usize },
 }

@@ -15,7 +15,7 @@ use super::{Session, SessionError};
 use crate::clock::now;
 use crate::text::sampling::{BadLogits, Sampling};
 use motley_ggml::Sampler;
-use motley_sched::speculate::{Guess, Pass, Speculation};
+use motley_sched::speculate::{Asked, Guess, Pass, Source, Speculation};
 use motley_trace::SpeculationRecord;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -51,6 +51,8 @@ pub enum Finish {
 /// A pass whose rows nothing was chosen by yet.
 struct Ahead {
     guess: Guess,
+    /// What a draft model was asked for it.
+    asked: Asked,
     took: Duration,
 }
 
@@ -107,10 +109,9 @@ impl Session {
         let room = self.options.context_tokens.saturating_sub(self.position + 1);
         let most =
             left.saturating_sub(1).min(room as usize).min(self.batch_tokens().saturating_sub(1));
-        let speculation = self.speculation.as_ref();
-        let guess = speculation.map_or_else(Guess::default, |made| made.guess(token, most));
-        let took = self.decode_rows(&[&[token], guess.tokens.as_slice()].concat())?;
-        Ok(Ahead { guess, took })
+        let (guess, asked) = self.guess(token, most)?;
+        let took = self.decode_rows(&[&[token], guess.computed()].concat())?;
+        Ok(Ahead { guess, asked, took })
     }
 
     /// Chooses a token by each row of the last pass, as long as the one before was guessed; the last
@@ -121,7 +122,7 @@ impl Session {
         ahead: Option<&Ahead>,
         answer: &mut Answer<'_>,
     ) -> Result<ControlFlow<Finish, i32>, SessionError> {
-        let guesses = ahead.map_or(&[][..], |ahead| &ahead.guess.tokens);
+        let guesses = ahead.map_or(&[][..], |ahead| ahead.guess.computed());
         let first = self.last_row.and_then(|last| last.checked_sub(guesses.len()));
         let kept = self.position - guesses.len() as u32;
         let mut accepted = 0;
@@ -142,7 +143,11 @@ impl Session {
         self.take_back(kept + accepted as u32)?;
         self.last_row = first.map(|first| first + accepted);
         if let Some(ahead) = ahead {
-            self.count(ahead, accepted, matches!(chosen, Ok(ControlFlow::Continue(_))));
+            let last = match chosen {
+                Ok(ControlFlow::Continue(token)) => Some(token),
+                _ => None,
+            };
+            self.count(ahead, accepted, last);
         }
         chosen
     }
@@ -166,19 +171,30 @@ impl Session {
         Err(SessionError::CannotTakeBack { tokens: taken })
     }
 
-    /// Notes what became of a pass; `judged` where every guess was right or one was wrong.
-    fn count(&mut self, ahead: &Ahead, accepted: usize, judged: bool) {
-        let width = ahead.guess.tokens.len();
+    /// Notes what became of a pass: how many guesses were right, and which token came then, unless
+    /// the answer ended before it was known.
+    fn count(&mut self, ahead: &Ahead, accepted: usize, then: Option<i32>) {
+        let Ahead { guess, asked, took } = ahead;
+        let width = guess.width;
         self.stats.decode_tokens += accepted as u64;
         if let Some(figures) = &mut self.stats.speculation {
             figures.passes += 1;
             figures.guessed += width as u64;
             figures.accepted += accepted as u64;
+            if let Some(draft) = &mut figures.draft {
+                let drafts = guess.source() == Some(Source::Draft);
+                let own = |tokens: usize| if drafts { tokens as u64 } else { 0 };
+                draft.drafted += asked.tokens as u64;
+                draft.guessed += own(width);
+                draft.accepted += own(accepted);
+            }
         }
-        if let Some(speculation) = self.speculation.as_mut().filter(|_| judged) {
-            let time_us = 1e6 * ahead.took.as_secs_f64();
-            let matched = ahead.guess.matched;
-            speculation.record(&Pass { width, matched, accepted, time_us });
+        if let Some((speculation, then)) = self.speculation.as_mut().zip(then) {
+            // A guess that was not computed may have been right.
+            let more = accepted == width && guess.tokens.get(width) == Some(&then);
+            let (kinds, right) = (guess.kinds.as_slice(), accepted + usize::from(more));
+            let time_us = 1e6 * took.as_secs_f64();
+            speculation.record(&Pass { kinds, width, right, time_us, asked: *asked });
         }
     }
 

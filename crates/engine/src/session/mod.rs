@@ -1,10 +1,11 @@
 //! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, cancel; `generate`: whole
-//! answers. Reads the clock for its own timings only.
+//! answers; `draft`: a small model that guesses for it. Reads the clock for its own timings only.
 
+mod draft;
 mod error;
 mod generate;
 
-pub use error::SessionError;
+pub use error::{DraftRefused, SessionError};
 pub use generate::{Finish, Generation};
 
 use crate::blocks::drive::Drive;
@@ -16,6 +17,7 @@ use crate::energy::EnergyWatch;
 use crate::text::sampling;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::pools;
+use draft::Draft;
 use motley_cost::Nanos;
 use motley_ggml::{
     Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, SeamCounts,
@@ -119,6 +121,9 @@ pub struct SessionStats {
     pub decode_tokens: u64,
     /// Time spent on them.
     pub decode_time: Duration,
+    /// Of both times: a draft model's.
+    pub prefill_draft_time: Duration,
+    pub decode_draft_time: Duration,
     /// Time spent choosing tokens, in neither of the others.
     pub sampling_time: Duration,
     /// How often decode went on with fewer or more threads, trials included.
@@ -145,6 +150,8 @@ pub struct Session {
     options: SessionOptions,
     /// `None` computes tokens one by one.
     speculation: Option<Speculation>,
+    /// Guesses where the text does not.
+    draft: Option<Draft>,
     stats: SessionStats,
     figures: Arc<SharedFigures>,
     step: Arc<CurrentStep>,
@@ -190,6 +197,7 @@ impl Session {
             last_row: None,
             options: *options,
             speculation: None,
+            draft: None,
             stats: SessionStats::default(),
             figures: parts.figures,
             step: parts.step,
@@ -215,9 +223,10 @@ impl Session {
             let wanted = if index == last { Logits::Last } else { Logits::None };
             self.compute(Phase::Prefill, chunk, wanted)?;
         }
+        let followed = self.draft_follows();
         self.stats.prefill_tokens += tokens.len() as u64;
         self.stats.prefill_time += start.elapsed();
-        Ok(())
+        followed
     }
 
     /// As [`Session::prefill`], with the logits of every token shown to `on_logits`
@@ -270,8 +279,16 @@ impl Session {
         if self.contention.is_some() {
             self.contention = Some(ContentionWatch::new(pools.clone(), sets.decode.clone()));
         }
-        self.context.set_pools(pools);
+        self.set_pools(pools);
         Ok(())
+    }
+
+    /// A draft model computes on the same ones.
+    fn set_pools(&mut self, pools: Pools) {
+        if let Some(draft) = &mut self.draft {
+            draft.set_pools(pools.clone());
+        }
+        self.context.set_pools(pools);
     }
 
     /// Keeps the number of threads from now on, whatever other programs do.
@@ -284,7 +301,7 @@ impl Session {
         let took = Nanos(took.as_nanos() as u64);
         let watch = self.contention.as_mut();
         if let Some(pools) = watch.and_then(|watch| watch.after_step(took, 1)) {
-            self.context.set_pools(pools);
+            self.set_pools(pools);
         }
     }
 
@@ -350,18 +367,23 @@ impl Session {
     /// Counts and times so far.
     pub fn stats(&self) -> SessionStats {
         let sums = self.figures.get();
-        let phase = |sums: PhaseRecord, tokens, time: Duration| PhaseRecord {
+        let own = &self.stats;
+        let phase = |sums: PhaseRecord, tokens, time: Duration, draft_time: Duration| PhaseRecord {
             tokens,
             time_s: time.as_secs_f64(),
+            draft_s: draft_time.as_secs_f64(),
             ..sums
         };
+        let prefill =
+            phase(sums.prefill, own.prefill_tokens, own.prefill_time, own.prefill_draft_time);
+        let decode = phase(sums.decode, own.decode_tokens, own.decode_time, own.decode_draft_time);
         SessionStats {
             seam: self.context.seam_counts(),
             stream: sums.stream,
-            prefill: phase(sums.prefill, self.stats.prefill_tokens, self.stats.prefill_time),
-            decode: phase(sums.decode, self.stats.decode_tokens, self.stats.decode_time),
+            prefill,
+            decode,
             thread_changes: self.contention.as_ref().map_or(0, ContentionWatch::changes),
-            ..self.stats
+            ..*own
         }
     }
 

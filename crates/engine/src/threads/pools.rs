@@ -5,6 +5,10 @@ use motley_ggml::{Pools, Threadpool, ThreadpoolOptions};
 use motley_plan::cores::{ThreadSet, ThreadSets};
 use std::sync::Arc;
 
+/// The threads of a loaded model, for another one that computes in turn with it.
+#[derive(Debug, Clone)]
+pub struct SharedThreads(pub(crate) Pools);
+
 /// A pool for a set of threads. `None` when the system refuses them.
 pub(crate) fn pool(set: &ThreadSet) -> Option<Arc<Threadpool>> {
     let plain = ThreadpoolOptions::with_threads(set.threads);

@@ -25,9 +25,9 @@ const LOOKS: usize = 8;
 /// No position.
 const NONE: u32 = u32::MAX;
 
-/// What may come next.
+/// What followed the same tokens before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Guess {
+pub struct Found {
     /// In their order; empty where nothing is known.
     pub tokens: Vec<i32>,
     /// How many tokens were the same where they were found.
@@ -52,6 +52,11 @@ impl Default for Lookup {
 }
 
 impl Lookup {
+    /// All tokens, from the first on.
+    pub fn tokens(&self) -> &[i32] {
+        &self.tokens
+    }
+
     /// Adds a token at the end.
     pub fn push(&mut self, token: i32) {
         let end = self.tokens.len();
@@ -81,9 +86,9 @@ impl Lookup {
 
     /// What may follow `last`, which follows what is there; at most `most` tokens. Where a match is
     /// so near that its end is reached, the guess goes on with itself: a loop is guessed whole.
-    pub fn guess(&self, last: i32, most: usize) -> Guess {
+    pub fn guess(&self, last: i32, most: usize) -> Found {
         let Some((from, matched)) = self.find(last).filter(|_| most > 0) else {
-            return Guess::default();
+            return Found::default();
         };
         let mut tokens = Vec::with_capacity(most);
         for at in from..from + most {
@@ -95,7 +100,7 @@ impl Lookup {
             });
             tokens.extend(token);
         }
-        Guess { tokens, matched }
+        Found { tokens, matched }
     }
 
     /// The newest position whose preceding tokens are the last ones and `last`, and how many are.
@@ -189,6 +194,6 @@ mod tests {
         (end - 3..end).for_each(|at| cut.push(many[at as usize]));
         let guess = cut.guess(many[end as usize], 3);
         assert_eq!(guess.tokens, many[end as usize + 1..end as usize + 4]);
-        assert_eq!(lookup.guess(-7, 3), Guess::default());
+        assert_eq!(lookup.guess(-7, 3), Found::default());
     }
 }

@@ -30,13 +30,15 @@ pub enum TimePart {
     FirstUnit,
     /// Inside expert blocks, neither computing nor waiting: bookkeeping, barriers, wake-ups.
     Sync,
+    /// A draft model, which follows the text and guesses tokens.
+    Draft,
     /// Choosing tokens.
     Sampling,
 }
 
 impl TimePart {
     /// All of them, in the order of a page.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Dense,
         Self::Compute,
         Self::Moving,
@@ -46,6 +48,7 @@ impl TimePart {
         Self::Transfer,
         Self::FirstUnit,
         Self::Sync,
+        Self::Draft,
         Self::Sampling,
     ];
 
@@ -61,6 +64,7 @@ impl TimePart {
             Self::Transfer => "transfer",
             Self::FirstUnit => "workers, graphs",
             Self::Sync => "sync and overhead",
+            Self::Draft => "draft model",
             Self::Sampling => "sampling",
         }
     }
@@ -80,6 +84,8 @@ pub enum Bottleneck {
     FirstUnit,
     /// Waiting of threads for each other and bookkeeping.
     Sync,
+    /// A draft model.
+    Draft,
     /// Choosing tokens.
     Sampling,
     /// Nothing happened.
@@ -95,6 +101,7 @@ impl Bottleneck {
             Self::Compute => "computing",
             Self::FirstUnit => "workers or static graphs",
             Self::Sync => "sync and overhead",
+            Self::Draft => "the draft model",
             Self::Sampling => "sampling",
             Self::Nothing => "nothing",
         }
@@ -149,6 +156,7 @@ impl PhaseParts {
             TimePart::Transfer => 0.0,
             TimePart::FirstUnit => phase.first_unit_s,
             TimePart::Sync => phase.overhead_s(),
+            TimePart::Draft => phase.draft_s,
             TimePart::Sampling => sampling_s,
         };
         Self {
@@ -184,6 +192,7 @@ fn bound(phase: &PhaseRecord, sampling_s: f64, rates: Option<(f64, f64)>) -> Bot
         (Bottleneck::Disk, phase.stall_s),
         (Bottleneck::FirstUnit, phase.first_unit_s),
         (Bottleneck::Sync, phase.overhead_s()),
+        (Bottleneck::Draft, phase.draft_s),
         (Bottleneck::Sampling, sampling_s),
     ];
     let most = shares.iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -249,6 +258,17 @@ mod tests {
         assert_eq!((parts.bound, parts.seconds(TimePart::FirstUnit)), (Bottleneck::FirstUnit, 1.1));
         let sum: f64 = parts.parts.iter().map(|(_, seconds)| seconds).sum();
         assert!((sum - 2.0).abs() < 1e-9, "{parts:?}");
+    }
+
+    #[test]
+    fn a_draft_model_is_a_part() {
+        let drafted = PhaseRecord { draft_s: 0.3, ..phase() };
+        let parts = PhaseParts::of(&drafted, 100_000_000, 0.0, None);
+        assert_eq!(parts.seconds(TimePart::Draft), 0.3);
+        let sum: f64 = parts.parts.iter().map(|(_, seconds)| seconds).sum();
+        assert!((sum - 2.0).abs() < 1e-9, "{parts:?}");
+        let slow = PhaseRecord { draft_s: 3.0, time_s: 5.0, ..phase() };
+        assert_eq!(PhaseParts::of(&slow, 1, 0.0, None).bound, Bottleneck::Draft);
     }
 
     #[test]

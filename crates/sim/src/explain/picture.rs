@@ -115,6 +115,7 @@ fn colour(part: TimePart) -> &'static str {
         TimePart::Transfer => "#9650aa",
         TimePart::FirstUnit => "#c2588f",
         TimePart::Sync => "#d8c04a",
+        TimePart::Draft => "#8c6d4f",
         TimePart::Sampling => "#2ca02c",
     }
 }

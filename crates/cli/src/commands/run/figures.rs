@@ -125,6 +125,7 @@ pub(super) fn figures(stats: &SessionStats) -> String {
         rate(stats.decode_tokens, stats.decode_time),
         stats.seam.blocks,
     ) + &stats.speculation.map_or(String::new(), |made| format!("; {made}"))
+        + &drafting(stats)
         + &changes(stats)
         + &stats.stream.map_or(String::new(), |stream| streamed(stats, &stream))
 }
@@ -144,6 +145,17 @@ fn shared(engine: &Engine) -> String {
         figures.demanded_copies,
         figures.guessed_copies,
         figures.guessed_unused,
+    )
+}
+
+/// What a draft model took of both times.
+fn drafting(stats: &SessionStats) -> String {
+    let Some(DraftTimes { prefill_s, decode_s }) = DraftTimes::of(stats) else {
+        return String::new();
+    };
+    format!(
+        "; the draft model took {prefill_s:.2} s of prompts and {decode_s:.2} s of {:.2} s of decoding",
+        stats.decode_time.as_secs_f64()
     )
 }
 
@@ -206,6 +218,9 @@ pub(super) struct RunReport<'a> {
     /// Where tokens were guessed ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     speculation: Option<SpeculationRecord>,
+    /// Where a draft model guessed: what it took, within the times that speeds are of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    draft_times: Option<DraftTimes>,
     /// Where static graphs took part.
     #[serde(skip_serializing_if = "Option::is_none")]
     npu: Option<NpuRow>,
@@ -215,6 +230,21 @@ pub(super) struct RunReport<'a> {
     /// Absent where nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy: Option<EnergyRecord>,
+}
+
+/// A draft model's part of both phases.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct DraftTimes {
+    prefill_s: f64,
+    decode_s: f64,
+}
+
+impl DraftTimes {
+    fn of(stats: &SessionStats) -> Option<Self> {
+        stats.speculation?.draft?;
+        let prefill_s = stats.prefill_draft_time.as_secs_f64();
+        Some(Self { prefill_s, decode_s: stats.decode_draft_time.as_secs_f64() })
+    }
 }
 
 impl<'a> RunReport<'a> {
@@ -243,6 +273,7 @@ impl<'a> RunReport<'a> {
             expert_blocks: stats.seam.blocks,
             delegated_splits: stats.seam.delegated,
             speculation: stats.speculation,
+            draft_times: DraftTimes::of(&stats),
             npu: units.graphs(),
             workers: talk.engine.workers(),
             energy: talk.engine.record(&talk.session).energy,

@@ -3,9 +3,11 @@
 //! * `question`: what is asked, from flags, files and pipes.
 //! * `talk`: the conversation; `interrupt`: Ctrl-C; `screen`: answers as they arrive.
 //! * `chat`: what is typed; `editor`: typing it; `saved`: conversations kept.
+//! * `draft`: a small model that guesses for it.
 //! * `figures`: what is said about an answer; `told`: to whom.
 
 mod chat;
+mod draft;
 mod editor;
 mod figures;
 mod interrupt;
@@ -24,8 +26,9 @@ use crate::sandbox::{Needs, Sandbox};
 use crate::terminal::{note, print_json};
 use crate::timeline;
 use crate::workers::Workers;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use chat::Chat;
+use draft::Draft;
 use figures::{Expected, RunReport, Units};
 use motley_engine::{EnergyWatch, Engine, Generation, Runtime, Seam, SessionOptions, Speculate};
 use motley_plan::Decision;
@@ -47,13 +50,16 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     known.measure_once(&runtime, global)?;
     let mut load = run.load.clone();
     load.wishes.prompt = question.tokens_about(known.spec.shape.context_tokens);
-    let (decision, share) = npu::decide(&known, &load, run.outputs(), &run.npu)?;
+    let mut draft = Draft::open(&runtime, global, run, &known)?;
+    let (decision, share) = draft::decide(draft.as_mut(), &mut known, &load, run)?;
     // Meters are looked for before files are given up.
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;
     run.workers.check_beside(&run.npu)?;
     let workers = Workers::divided(&run.workers, runtime, &known.files.paths[0], &decision)?;
-    let sandbox = restrict_files(run, &known, &decision, &chat, workers.as_ref())?;
+    let files =
+        [known.files.paths.as_slice(), draft.as_ref().map_or(&[][..], Draft::files)].concat();
+    let sandbox = restrict_files(run, files, &decision, &chat, workers.as_ref())?;
     let mut engine = execute(runtime, global, known, &decision, timeline::is_wanted(run))?;
     if !global.json {
         npu::announce(&run.npu, &share);
@@ -67,10 +73,12 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     }
     let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
     timeline::check(run, &engine)?;
-    let speculate = speculate(global, run, &decision, &engine);
+    let speculate = speculate(global, run, &decision, &engine)?;
     let last = LastRun::start(&engine, &run.model, kept(run, speculate));
     let options = SessionOptions { speculate, ..SessionOptions::of(&decision) };
     let mut session = last::session(&engine, &options, last.as_ref())?;
+    let _draft =
+        draft.map(|draft| draft.load(runtime, global, &engine, &mut session)).transpose()?;
     session.energy = energy;
     sandbox.restrict_calls()?;
     let manners = Manners {
@@ -96,21 +104,29 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
 }
 
 /// Whether tokens are guessed ahead: as asked, where nothing is against it.
-fn speculate(global: &Global, run: &Run, decision: &Decision, engine: &Engine) -> Speculate {
-    let against = match run.speculate {
-        SpeculateArg::Off => return Speculate::Off,
+fn speculate(
+    global: &Global,
+    run: &Run,
+    decision: &Decision,
+    engine: &Engine,
+) -> Result<Speculate> {
+    let against = match run.speculate() {
+        SpeculateArg::Off => return Ok(Speculate::Off),
         SpeculateArg::Auto if decision.exact => {
             "--exact computes tokens one by one, because several at once round differently"
         }
         SpeculateArg::Auto if !engine.keeps_every_position() => {
             "this model has layers with one state for all tokens, which takes none back"
         }
-        SpeculateArg::Auto => return Speculate::Auto,
+        SpeculateArg::Auto => return Ok(Speculate::Auto),
     };
+    if let Some(draft) = &run.draft {
+        bail!("--draft {} would guess nothing: {against}; leave it out", draft.display());
+    }
     if !global.json {
         note(&format!("no tokens are guessed ahead: {against}"));
     }
-    Speculate::Off
+    Ok(Speculate::Off)
 }
 
 fn kept(run: &Run, speculate: Speculate) -> Keep {
@@ -145,7 +161,7 @@ fn generation(run: &Run, engine: &Engine) -> Generation {
 /// What is written: the last run, what was typed and saved, and what flags name.
 fn restrict_files(
     run: &Run,
-    known: &Known,
+    model_files: Vec<PathBuf>,
     decision: &Decision,
     chat: &Chat,
     workers: Option<&Workers>,
@@ -154,7 +170,7 @@ fn restrict_files(
     let named = [&run.stats, &run.timeline, &run.picture].into_iter().flatten().cloned();
     let written: Vec<PathBuf> = kept.into_iter().chain(named).chain(run.npu.written()).collect();
     let needs = Needs {
-        model_files: known.files.paths.clone(),
+        model_files,
         devices: !decision.devices.is_empty(),
         written: &written,
         library: run.npu.load_library()?,
