@@ -8,7 +8,7 @@ use crate::terminal::note;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::{Engine, EngineOptions, Loading, Runtime, Sampling, unused_cpu_level};
-use motley_model::{ModelFiles, ModelSpec, Sizes, format_bytes};
+use motley_model::{KvType, ModelFiles, ModelSpec, Sizes, format_bytes};
 use motley_plan::{Decision, Outputs};
 use motley_trace::{ExpertKey, Phase};
 use std::path::Path;
@@ -102,7 +102,11 @@ fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
     let total = format_bytes(Sizes::of(spec).total_bytes);
     let threads = decision.threads.decode.threads;
     let context = decision.session.context_tokens;
-    let expected = format!("; {context} tokens of context{}", expectation(spec, decision));
+    let kv = match decision.session.kv {
+        KvType::F16 => String::new(),
+        _ => format!(" in {}", decision.why.kv),
+    };
+    let expected = format!("; {context} tokens of context{kv}{}", expectation(spec, decision));
     if !spec.is_moe() {
         return format!("{name}, {total}, dense: plain llama.cpp, {threads} threads{expected}");
     }

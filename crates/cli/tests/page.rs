@@ -34,6 +34,7 @@ fn memory_for_half(model: &Path) -> u64 {
     let shape = motley_plan::budget::SessionShape {
         context_tokens: 4096,
         kv: motley_model::KvType::F16,
+        windows: false,
         chunk_tokens: 512,
         output_tokens: 16,
         states: 32,

@@ -57,7 +57,7 @@ impl Wishes {
             policy: read(&get, "MOTLEY_POLICY", parsed)?,
             prefetch: read(&get, "MOTLEY_PREFETCH", parsed)?,
             exact: read(&get, "MOTLEY_EXACT", yes)?.unwrap_or(false),
-            kv: KvType::F16,
+            kv: Some(KvType::F16),
             ..Asked::default()
         };
         Ok(Self {

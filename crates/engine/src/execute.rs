@@ -90,6 +90,7 @@ impl SessionOptions {
         Self {
             context_tokens: shape.context_tokens,
             kv: shape.kv,
+            windows: shape.windows,
             chunk_tokens: shape.chunk_tokens,
             scores: shape.output_tokens == shape.chunk_tokens,
             ..Self::default()

@@ -14,6 +14,7 @@ const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
     chunk_tokens: 64,
     kv: motley_model::KvType::F16,
+    windows: false,
     precise_attention: false,
     scores: false,
     speculate: motley_engine::Speculate::Off,

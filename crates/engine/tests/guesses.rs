@@ -25,6 +25,7 @@ const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 512,
     chunk_tokens: 64,
     kv: motley_model::KvType::F16,
+    windows: false,
     precise_attention: true,
     scores: false,
     speculate: Speculate::Off,

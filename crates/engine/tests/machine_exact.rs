@@ -26,6 +26,7 @@ const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 256,
     chunk_tokens: 64,
     kv: motley_model::KvType::F16,
+    windows: false,
     precise_attention: false,
     scores: false,
     speculate: motley_engine::Speculate::Off,
@@ -65,6 +66,7 @@ fn said(path: &Path, way: Option<Way>) -> (Vec<i32>, Option<MachineReport>) {
     let shape = SessionShape {
         context_tokens: 256,
         kv: KvType::F16,
+        windows: false,
         chunk_tokens: 64,
         output_tokens: 1,
         states: 1,

@@ -150,6 +150,7 @@ fn engine_beyond_memory(model: &Path, from_disk: bool, beside_device: bool) -> E
     let shape = SessionShape {
         context_tokens: 512,
         kv: KvType::F16,
+        windows: false,
         chunk_tokens: 256,
         output_tokens: 256,
         states: 1,

@@ -53,6 +53,7 @@ fn experts_that_nobody_read_fail_the_decode_and_say_so() {
         sequences: 1,
         unified: false,
         kv: motley_model::KvType::F16,
+        windows: false,
         precise_attention: false,
         pooling: None,
     };

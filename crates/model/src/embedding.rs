@@ -1,7 +1,7 @@
 //! How a model makes one vector, or one score, of a whole text: what files of embedding models and
 //! rerankers say, in llama.cpp's numbers (`llama_pooling_type`).
 
-use crate::hparams::Keys;
+use crate::keys::Keys;
 use serde::Serialize;
 
 /// Of which of a text's rows its vector is made.

@@ -1,92 +1,16 @@
 //! Numbers of a model's shape from its metadata, with llama.cpp's defaults
-//! (`llama_model_base::load_hparams`). Knows keys, not tensors.
+//! (`llama_model_base::load_hparams`). Knows no tensors.
 
 use serde::Serialize;
 
 use crate::error::SpecError;
-use crate::gguf::{MetaValue, Metadata};
+use crate::keys::Keys;
+use crate::windows::Windows;
 
 /// Most layers a model may have (`LLAMA_MAX_LAYERS`).
 pub const MAX_LAYERS: u64 = 512;
 /// Most experts a layer may have (`LLAMA_MAX_EXPERTS`).
 pub const MAX_EXPERTS: u64 = 1024;
-
-/// Metadata of one architecture: keys are looked up as `<architecture>.<key>`.
-pub(crate) struct Keys<'a> {
-    metadata: &'a Metadata,
-    /// `general.architecture`.
-    pub(crate) architecture: &'a str,
-}
-
-impl<'a> Keys<'a> {
-    pub(crate) fn new(metadata: &'a Metadata) -> Result<Self, SpecError> {
-        let architecture = metadata
-            .get("general.architecture")
-            .and_then(MetaValue::as_str)
-            .ok_or(SpecError::Missing { key: "general.architecture".into() })?;
-        Ok(Self { metadata, architecture })
-    }
-
-    /// The value of `<architecture>.<key>`.
-    pub(crate) fn get(&self, key: &str) -> Option<&'a MetaValue> {
-        self.metadata.get(&self.full(key))
-    }
-
-    /// `<architecture>.<key>`.
-    pub(crate) fn full(&self, key: &str) -> String {
-        format!("{}.{key}", self.architecture)
-    }
-
-    /// A count, if the file says it.
-    pub(crate) fn count(&self, key: &str) -> Result<Option<u64>, SpecError> {
-        self.per_layer(key, 0)
-    }
-
-    /// A count that must be there.
-    pub(crate) fn required(&self, key: &str) -> Result<u64, SpecError> {
-        self.count(key)?.ok_or_else(|| SpecError::Missing { key: self.full(key) })
-    }
-
-    /// A count that must be there and not exceed `limit`.
-    pub(crate) fn bounded(&self, key: &str, limit: u64) -> Result<Option<u32>, SpecError> {
-        match self.count(key)? {
-            Some(value) if value > limit => {
-                Err(SpecError::TooLarge { key: self.full(key), value, limit })
-            }
-            value => Ok(value.map(|value| value as u32)),
-        }
-    }
-
-    /// A count that is one number for all layers or an array with one for each.
-    pub(crate) fn per_layer(&self, key: &str, layer: u32) -> Result<Option<u64>, SpecError> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let count = match value {
-            MetaValue::Array(array) => array.get_u64(layer as usize),
-            scalar => scalar.as_u64(),
-        };
-        // A value that must fit 32 bits in llama.cpp keeps every product below 2^64 here.
-        match count.and_then(|count| u32::try_from(count).ok()) {
-            Some(count) => Ok(Some(count.into())),
-            None => Err(SpecError::NotACount { key: self.full(key) }),
-        }
-    }
-
-    /// A real number, if the file says it.
-    pub(crate) fn real(&self, key: &str) -> Option<f64> {
-        self.get(key).and_then(MetaValue::as_f64)
-    }
-
-    /// A truth value, if the file says it.
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
-        self.get(key).and_then(MetaValue::as_bool)
-    }
-
-    /// Vocabulary: the key, or the length of the token list.
-    fn vocabulary(&self) -> Result<Option<u64>, SpecError> {
-        let tokens = self.metadata.get("tokenizer.ggml.tokens").and_then(MetaValue::as_array);
-        Ok(self.count("vocab_size")?.or(tokens.map(|tokens| tokens.len() as u64)))
-    }
-}
 
 /// How attention keeps its keys and values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -99,6 +23,8 @@ pub struct Attention {
     pub key_width: u64,
     /// Width of one value head; nothing is cached for it under MLA.
     pub value_width: u64,
+    /// The two of layers that look at a window.
+    pub window_widths: (u64, u64),
     /// Multi-head latent attention (DeepSeek): one latent row is cached in place of K and V.
     pub mla: bool,
     /// Layers that keep keys and values; the others are recurrent.
@@ -106,8 +32,10 @@ pub struct Attention {
     /// Sliding window in tokens, if some layers use one.
     pub sliding_window: Option<u64>,
     /// Numbers (not bytes) cached per token, over all layers. An upper bound where layers share
-    /// caches or slide a window.
+    /// caches.
     pub kv_elements_per_token: u64,
+    /// Of them those of layers that are known to look back no further than the window.
+    pub window_elements_per_token: u64,
     /// Numbers of one sequence's recurrent state, over all layers; 0 where no layer has one, or
     /// its kind is not known.
     pub state_elements: u64,
@@ -157,19 +85,29 @@ impl Attention {
         let default_width = hidden.checked_div(first).unwrap_or(0);
         let key_width = keys.count("attention.key_length")?.unwrap_or(default_width);
         let value_width = keys.count("attention.value_length")?.unwrap_or(default_width);
+        let window_key = keys.count("attention.key_length_swa")?.unwrap_or(key_width);
+        let window_value = keys.count("attention.value_length_swa")?.unwrap_or(value_width);
         let mla = keys.count("attention.key_length_mla")?.is_some_and(|width| width > 0);
+        let windows = Windows::read(keys, layers)?;
+        let named = keys.count("attention.sliding_window")?;
+        let window = if windows.any() { Some(windows.tokens) } else { named };
         let mut attention = Self {
             heads: 0,
             kv_heads: 0,
             key_width,
             value_width,
+            window_widths: (window_key, window_value),
             mla,
             kv_layers: 0,
-            sliding_window: keys.count("attention.sliding_window")?.filter(|window| *window > 0),
+            sliding_window: window.filter(|window| *window > 0),
             kv_elements_per_token: 0,
+            window_elements_per_token: 0,
             state_elements: 0,
         };
-        let cached_width = key_width + if mla { 0 } else { value_width };
+        let cached = |key: u64, value: u64| key + if mla { 0 } else { value };
+        let (full, narrow) = (cached(key_width, value_width), cached(window_key, window_value));
+        // One more key for each layer, by which tokens to look at are chosen.
+        let indexer = keys.count("attention.indexer.key_length")?.unwrap_or(0);
         for layer in 0..layers {
             let heads = heads_of(layer)?.unwrap_or(0);
             let kv_heads = keys.per_layer("attention.head_count_kv", layer)?.unwrap_or(heads);
@@ -177,10 +115,20 @@ impl Attention {
             attention.kv_heads = attention.kv_heads.max(kv_heads);
             if kv_heads > 0 && !is_recurrent(keys, layer)? {
                 attention.kv_layers += 1;
+                let width = match (windows.any(), windows.contains(layer)) {
+                    (true, true) => narrow,
+                    (true, false) => full,
+                    // Windows that the table does not know may have heads of their own.
+                    (false, _) => full.max(narrow),
+                };
                 // Saturates on hostile widths only; real sums are below 2^24.
-                let elements = kv_heads.saturating_mul(cached_width);
-                attention.kv_elements_per_token =
-                    attention.kv_elements_per_token.saturating_add(elements);
+                let elements = kv_heads.saturating_mul(width).saturating_add(indexer);
+                let all = &mut attention.kv_elements_per_token;
+                *all = all.saturating_add(elements);
+                if windows.contains(layer) {
+                    let within = &mut attention.window_elements_per_token;
+                    *within = within.saturating_add(elements);
+                }
             } else {
                 attention.state_elements =
                     attention.state_elements.saturating_add(layer_state(keys)?);

@@ -9,7 +9,8 @@
 //! * `error`: why a model could not be opened.
 //! * `opened`: a file, opened once and watched; `files`: the files of a model, split ones too.
 //! * `role`: what each tensor is for, by its name.
-//! * `hparams`: the shape, from metadata.
+//! * `keys`: metadata of one architecture; `hparams`: the shape, from it; `windows`: which layers
+//!   look back at a window only.
 //! * `embedding`: vectors of whole texts, where it was made for them.
 //! * `kv_type`: what keys and values are kept in.
 //! * `router`: how experts are chosen (W1).
@@ -31,6 +32,7 @@ mod error;
 mod experts;
 mod files;
 mod hparams;
+mod keys;
 mod kv_type;
 mod opened;
 mod positioned;
@@ -42,6 +44,7 @@ mod spec;
 mod summary;
 mod values;
 mod vocabulary;
+mod windows;
 
 pub use bytes::format_bytes;
 pub use embedding::{Embedding, Pooling};
@@ -49,7 +52,7 @@ pub use error::{ModelError, SpecError};
 pub use experts::{ExpertTensor, FileRange, LayerExperts};
 pub use files::{MAX_SHARDS, ModelFiles, OpenError};
 pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
-pub use kv_type::KvType;
+pub use kv_type::{KvType, NotInBlocks};
 pub use opened::{FileIdentity, OpenedFile};
 pub use positioned::{read_at, read_exact_at};
 pub use role::{Matrix, Role, TensorPart};

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::error::SpecError;
-use crate::hparams::Keys;
+use crate::keys::Keys;
 
 /// How router logits become scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

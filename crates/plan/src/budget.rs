@@ -24,6 +24,10 @@ pub struct SessionShape {
     /// What it is kept in.
     #[serde(default)]
     pub kv: KvType,
+    /// Whether layers that look back at a window keep no more than it: conversations then go on from
+    /// their end only. One sequence.
+    #[serde(default)]
+    pub windows: bool,
     /// Largest prefill chunk.
     pub chunk_tokens: u32,
     /// Tokens of a pass whose logits are wanted: one per answer, all when text is scored.

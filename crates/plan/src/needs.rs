@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{KvType, Matrix, ModelSpec, Role, Sizes, TensorPart};
+use motley_model::{KvType, Matrix, ModelSpec, NotInBlocks, Role, Sizes, TensorPart};
 
 use crate::budget::{Budget, SessionShape};
 use crate::demand::Demand;
@@ -15,6 +15,8 @@ const ACTIVATION_ROWS: u64 = 24;
 /// llama.cpp's mask of attention: one number for each token of a chunk and each cell, as f32, and
 /// as f16 for its fast kernels.
 const MASK_BYTES: u64 = 6;
+/// llama.cpp rounds caches up to so many cells.
+const CELLS: u64 = 256;
 /// Unit in which slots are laid out.
 const PAGE_BYTES: u64 = 4096;
 
@@ -31,10 +33,13 @@ pub struct ModelNeeds {
     pub input_bytes: u64,
     /// Numbers of keys and values of one token.
     pub kv_elements_per_token: u64,
+    /// Of them those of layers that look back at a window only, and its tokens; 0 without.
+    pub window_elements_per_token: u64,
+    pub window_tokens: u64,
     /// Tokens it was trained for in one sequence; 0 where nobody says.
     pub trained_tokens: u32,
-    /// Whether its heads divide into blocks of 8-bit keys and values.
-    pub kv_in_blocks: bool,
+    /// Why its keys and values cannot be in blocks of 8 or 4 bits; `None` where they can.
+    pub not_in_blocks: Option<NotInBlocks>,
     /// Recurrent state of one sequence.
     pub state_bytes: u64,
     /// Logits of one token.
@@ -59,8 +64,13 @@ impl ModelNeeds {
             dense_bytes: sizes.dense_bytes + sizes.shared_bytes + router_bytes(spec),
             input_bytes: input_bytes(spec),
             kv_elements_per_token: spec.shape.attention.kv_elements_per_token,
+            window_elements_per_token: spec.shape.attention.window_elements_per_token,
+            window_tokens: match spec.shape.attention.window_elements_per_token {
+                0 => 0,
+                _ => spec.shape.attention.sliding_window.unwrap_or(0),
+            },
             trained_tokens: u32::try_from(spec.shape.context_tokens).unwrap_or(u32::MAX),
-            kv_in_blocks: KvType::Q8_0.fits(&spec.shape.attention),
+            not_in_blocks: NotInBlocks::of(spec),
             state_bytes: sizes.state_bytes,
             logits_bytes: spec.shape.vocabulary.unwrap_or(0).saturating_mul(4),
             slot_bytes: slot_bytes(spec),
@@ -76,8 +86,11 @@ impl ModelNeeds {
         let row_bytes = self.demand.hidden.saturating_mul(4 * ACTIVATION_ROWS);
         let outputs = u64::from(shape.output_tokens.min(shape.chunk_tokens));
         let outputs = self.logits_bytes.saturating_mul(outputs);
-        let cells = u64::from(shape.context_tokens);
-        let kv = self.kv_bytes_per_token(shape.kv).saturating_mul(cells);
+        let cells = u64::from(shape.context_tokens).next_multiple_of(CELLS);
+        let narrow = self.window_bytes_per_token(shape.kv);
+        let wide = self.kv_bytes_per_token(shape.kv).saturating_sub(narrow);
+        let kv = wide.saturating_mul(cells);
+        let kv = kv.saturating_add(narrow.saturating_mul(self.window_cells(&shape)));
         let mask = mask_bytes(&shape).saturating_mul(cells);
         Budget {
             dense_bytes: self.dense_bytes,
@@ -98,9 +111,28 @@ impl ModelNeeds {
         kv.bytes(self.kv_elements_per_token)
     }
 
+    /// Of them those of layers with a window.
+    fn window_bytes_per_token(&self, kv: KvType) -> u64 {
+        kv.bytes(self.window_elements_per_token)
+    }
+
+    /// Cells of layers with a window (`llama_kv_cache_iswa`, one sequence): the window, and a chunk
+    /// that is being computed.
+    fn window_cells(&self, shape: &SessionShape) -> u64 {
+        let all = u64::from(shape.context_tokens).next_multiple_of(CELLS);
+        let within = self.window_tokens.saturating_add(shape.chunk_tokens.into());
+        match shape.windows {
+            true => all.min(within.next_multiple_of(CELLS)),
+            false => all,
+        }
+    }
+
     /// What one cell more costs a session of this shape.
     pub fn cell_bytes(&self, shape: &SessionShape) -> u64 {
-        self.kv_bytes_per_token(shape.kv).saturating_add(mask_bytes(shape))
+        let full = self.window_cells(shape) < u64::from(shape.context_tokens);
+        let narrow = if full { self.window_bytes_per_token(shape.kv) } else { 0 };
+        let kv = self.kv_bytes_per_token(shape.kv).saturating_sub(narrow);
+        kv.saturating_add(mask_bytes(shape))
     }
 
     /// Whether it has routed experts.
@@ -148,8 +180,10 @@ impl ModelNeeds {
             // As large as the output matrix.
             input_bytes: shape.head.0 as u64,
             kv_elements_per_token: shape.kv_bytes_per_token / 2,
+            window_elements_per_token: 0,
+            window_tokens: 0,
             trained_tokens: 0,
-            kv_in_blocks: true,
+            not_in_blocks: None,
             state_bytes: 0,
             logits_bytes: (4.0 * shape.head.1 / shape.hidden.max(1) as f64) as u64,
             slot_bytes: shape.expert_bytes,

@@ -84,7 +84,7 @@ fn half_of_what_is_left_over_goes_to_it() {
     let more = u64::from(found.session.context_tokens - DEFAULT_CONTEXT_TOKENS) * CELL_BYTES;
     assert!(more <= spare / 2 && more + 256 * CELL_BYTES > spare / 2, "{more} of {spare}");
     assert_eq!(found.loading, motley_plan::Loading::Mapped);
-    let eight = Asked { kv: KvType::Q8_0, ..server };
+    let eight = Asked { kv: Some(KvType::Q8_0), ..server };
     let eight = decided(&machine, memory, &eight);
     let times = f64::from(eight.session.context_tokens) / f64::from(found.session.context_tokens);
     assert!((1.7..1.9).contains(&times), "{times}");
@@ -104,28 +104,6 @@ fn experts_that_are_streamed_hardly_lose_to_it() {
     let roomy = Asked { memory_bytes: Some(12 * GIB), ..Asked::default() };
     let roomy = decided(&machine, memory, &roomy);
     assert!(roomy.session.context_tokens > DEFAULT_CONTEXT_TOKENS, "{:?}", roomy.why);
-}
-
-#[test]
-fn heads_that_are_not_whole_blocks_refuse_eight_bits() {
-    let (machine, memory) = here(128 * GIB);
-    let asked = Asked { kv: KvType::Q8_0, ..Asked::default() };
-    let mut odd = spec(QWEN3);
-    odd.shape.attention.key_width = 80;
-    let (model, cores) = (ModelNeeds::of(&odd), MachineCores::described(&machine));
-    let facts = Facts {
-        model: &model,
-        machine: &machine,
-        measured: None,
-        profile: None,
-        memory,
-        gpus: &[],
-        cores: &cores,
-        tuned: None,
-        layouts: &[],
-    };
-    assert_eq!(decide(&facts, &asked), Err(DecideError::KvBlocks));
-    assert!(decide(&facts, &Asked::default()).is_ok());
 }
 
 proptest! {

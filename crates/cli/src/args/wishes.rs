@@ -69,9 +69,10 @@ pub(crate) struct Wishes {
     /// 4096)
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(16..))]
     pub(crate) context: Option<u32>,
-    /// What keys and values are kept in: f16, or q8_0 for nearly twice the context in the same
-    /// memory
-    #[arg(long, value_enum, default_value_t = KvArg::F16)]
+    /// What keys and values are kept in: f16; q8_0 for nearly twice the context in the same memory,
+    /// q4_0 for more than three times, with a loss; auto takes q8_0 where f16 would not fit, or
+    /// decode 5 % slower beyond RAM
+    #[arg(long, value_enum, default_value_t = KvArg::Auto)]
     pub(crate) kv: KvArg,
     /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with:
     /// beyond RAM up to the whole prompt of `run`, so that experts are read once)
@@ -93,7 +94,7 @@ impl Wishes {
             ("--prefetch", self.prefetch.is_some()),
             ("--exact", self.exact),
             ("--context", self.context.is_some()),
-            ("--kv", self.kv != KvArg::F16),
+            ("--kv", self.kv != KvArg::Auto),
             ("--chunk", self.chunk.is_some()),
         ];
         given.into_iter().find(|(_, is)| *is).map(|(flag, _)| flag)
@@ -151,18 +152,25 @@ impl From<LoadingArg> for Loading {
 /// Values of `--kv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KvArg {
+    /// f16, or q8_0 where it clearly gains; f16 under --exact
+    Auto,
     /// 16 bits
     F16,
     /// 8 bits and a scale for every 32
     #[value(name = "q8_0")]
     Q8,
+    /// 4 bits and a scale for every 32
+    #[value(name = "q4_0")]
+    Q4,
 }
 
-impl From<KvArg> for KvType {
+impl From<KvArg> for Option<KvType> {
     fn from(kv: KvArg) -> Self {
         match kv {
-            KvArg::F16 => Self::F16,
-            KvArg::Q8 => Self::Q8_0,
+            KvArg::Auto => None,
+            KvArg::F16 => Some(KvType::F16),
+            KvArg::Q8 => Some(KvType::Q8_0),
+            KvArg::Q4 => Some(KvType::Q4_0),
         }
     }
 }

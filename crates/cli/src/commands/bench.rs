@@ -135,6 +135,7 @@ fn job(global: &Global, bench: &Bench) -> Result<Job> {
         workers: bench.workers.workers.clone(),
         context: fits,
         kv: decision.session.kv,
+        windows: decision.session.windows,
         chunk: decision.session.chunk_tokens,
         decision: Some(decision),
         prefill: bench.prefill,

@@ -73,6 +73,7 @@ impl Memory {
             SessionShape {
                 context_tokens,
                 kv: KvType::F16,
+                windows: true,
                 chunk_tokens,
                 output_tokens: 1,
                 states: 1,

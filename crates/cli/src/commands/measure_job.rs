@@ -60,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) context: u32,
     #[serde(default)]
     pub(crate) kv: KvType,
+    #[serde(default)]
+    pub(crate) windows: bool,
     pub(crate) chunk: u32,
     /// Prompt: these tokens; when empty, `prefill` made-up ones.
     #[serde(default)]
@@ -166,6 +168,7 @@ fn work(job: &Job) -> Result<Outcome> {
     let options = SessionOptions {
         context_tokens: job.context,
         kv: job.kv,
+        windows: job.windows,
         chunk_tokens: job.chunk,
         precise_attention: job.precise_attention,
         scores: job.score,

@@ -47,6 +47,7 @@ pub(crate) const SMALL: Way = Way { spare_slots: Some(9), ..ON_DEMAND };
 pub(crate) const SHAPE: motley_plan::budget::SessionShape = motley_plan::budget::SessionShape {
     context_tokens: 1024,
     kv: motley_model::KvType::F16,
+    windows: false,
     chunk_tokens: 512,
     output_tokens: 1,
     states: 1,

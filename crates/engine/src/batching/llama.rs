@@ -63,6 +63,7 @@ impl LlamaCompute {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
             kv: options.kv,
+            windows: false,
             batch_tokens: options.batch_tokens(),
             sequences: sequences + u32::from(disk.is_some()),
             unified: !matches!(sharing, Sharing::Parts | Sharing::Nothing),
@@ -73,6 +74,7 @@ impl LlamaCompute {
         let counted = SessionShape {
             context_tokens: shape.context_tokens + segments * longest_segment(sharing),
             kv: shape.kv,
+            windows: false,
             chunk_tokens: shape.batch_tokens,
             output_tokens: match options.embedding {
                 Some(_) => shape.batch_tokens,

@@ -270,6 +270,7 @@ mod tests {
         let shape = ContextOptions {
             context_tokens: 256,
             kv: motley_model::KvType::F16,
+            windows: false,
             batch_tokens: 64,
             sequences: 1,
             unified: false,

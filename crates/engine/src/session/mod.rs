@@ -44,6 +44,8 @@ pub struct SessionOptions {
     pub context_tokens: u32,
     /// What it is kept in.
     pub kv: KvType,
+    /// Whether layers that look back at a window keep no more than it.
+    pub windows: bool,
     /// Largest prefill chunk.
     pub chunk_tokens: u32,
     /// f32 KV cache and plain attention, for comparing with references.
@@ -70,6 +72,7 @@ impl Default for SessionOptions {
         Self {
             context_tokens: DEFAULT_CONTEXT_TOKENS,
             kv: KvType::F16,
+            windows: false,
             chunk_tokens: motley_plan::CHUNKS[0],
             precise_attention: false,
             scores: false,
@@ -84,6 +87,7 @@ impl SessionOptions {
         SessionShape {
             context_tokens: self.context_tokens,
             kv: self.kv,
+            windows: self.windows,
             chunk_tokens: self.chunk_tokens,
             output_tokens: match self.speculate {
                 _ if self.scores => self.chunk_tokens,
@@ -180,6 +184,7 @@ impl Session {
         let shape = ContextOptions {
             context_tokens: options.context_tokens,
             kv: options.kv,
+            windows: options.windows && !options.precise_attention,
             batch_tokens: options.chunk_tokens.min(options.context_tokens),
             sequences: 1,
             unified: false,
@@ -311,7 +316,7 @@ impl Session {
     }
 
     /// Forgets everything after the first `tokens` tokens; `false` when this
-    /// model's memory cannot be cut there (recurrent state).
+    /// model's memory cannot be cut there (recurrent state, what fell out of a window).
     pub fn truncate(&mut self, tokens: u32) -> bool {
         let cut = tokens < self.position && self.context.truncate(SEQUENCE, tokens as i32);
         if cut {

@@ -33,6 +33,9 @@ pub struct ContextOptions {
     pub context_tokens: u32,
     /// What keys and values are kept in.
     pub kv: KvType,
+    /// Layers that look back at a window keep no more than it and a batch: sequences can then be cut
+    /// near their end only. Otherwise all layers keep every position.
+    pub windows: bool,
     /// Most tokens in one decode call; also the micro-batch.
     pub batch_tokens: u32,
     /// Most sequences at once.
@@ -133,6 +136,8 @@ pub struct Context {
     attached: Option<PoolChoice>,
     /// Pools that were in use before: backends hold the last one they computed with.
     former: Vec<Arc<Threadpool>>,
+    /// Tokens that must be there before a position to go on from it; `None` keeps every position.
+    window: Option<i32>,
     /// A change of the cache threw: what it holds is not known until it is cleared.
     thrown: Option<Thrown>,
     model: Arc<Model>,
@@ -162,8 +167,20 @@ impl Context {
         let failed = |reason| ContextError { context_tokens: options.context_tokens, reason };
         let raw = raw.map_err(|thrown| failed(thrown.to_string()))?;
         let raw = NonNull::new(raw).ok_or_else(|| failed(log::take_errors()))?;
-        let former = Vec::new();
-        Ok(Self { raw, cancel, link, claims, pools, attached: None, former, thrown: None, model })
+        // SAFETY: the model is live.
+        let window = unsafe { sys::llama_model_n_swa(model.raw()) };
+        Ok(Self {
+            raw,
+            cancel,
+            link,
+            claims,
+            pools,
+            attached: None,
+            former: Vec::new(),
+            window: (options.windows && window > 0).then_some(window),
+            thrown: None,
+            model,
+        })
     }
 
     /// Computes `batch` on the chosen pool; its logits are then at [`Context::logits`].
@@ -255,8 +272,11 @@ impl Context {
     }
 
     /// Drops `sequence`'s cache from `position` on; `false` when the memory kind
-    /// cannot be cut there.
+    /// cannot be cut there, and nothing is dropped.
     pub fn truncate(&mut self, sequence: i32, position: i32) -> bool {
+        if self.window.is_some_and(|window| !self.is_there(sequence, position, window)) {
+            return false;
+        }
         // SAFETY: the context and its memory are live.
         let removed = unsafe { shim::memory_seq_rm(self.raw.as_ptr(), sequence, position) };
         self.heed(removed).unwrap_or(false)
@@ -308,6 +328,15 @@ impl Context {
             .then(|| unsafe { shim::memory_seq_cp(self.raw.as_ptr(), spare, sequence, positions) });
         let copied = copied.is_some_and(|copied| self.heed(copied).is_some());
         self.truncate(spare, 0) && copied && self.last_position(sequence) == last
+    }
+
+    /// Whether all that the token at `position` looks back at is still kept.
+    fn is_there(&self, sequence: i32, position: i32, window: i32) -> bool {
+        // SAFETY: the context and its memory are live.
+        let first = unsafe {
+            sys::llama_memory_seq_pos_min(sys::llama_get_memory(self.raw.as_ptr()), sequence)
+        };
+        position <= 0 || first <= position.saturating_sub(window - 1).max(0)
     }
 
     fn last_position(&self, sequence: i32) -> i32 {
@@ -395,6 +424,7 @@ fn params(
     params.n_ubatch = options.batch_tokens;
     params.n_seq_max = options.sequences;
     params.kv_unified = options.unified;
+    params.swa_full = !options.windows;
     params.n_threads = pools.decode.threads() as i32;
     params.n_threads_batch = pools.prefill.threads() as i32;
     let kv = options.kv.ggml_type() as sys::ggml_type;

@@ -64,6 +64,7 @@ impl KeptBlocks {
         let options = ContextOptions {
             context_tokens: CONTEXT_TOKENS,
             kv: KvType::F16,
+            windows: false,
             batch_tokens: 1,
             sequences: 1,
             unified: false,

@@ -64,6 +64,7 @@ impl TestModel {
             sequences: 1,
             unified: true,
             kv: motley_model::KvType::F16,
+            windows: false,
             precise_attention: false,
             pooling: None,
         };

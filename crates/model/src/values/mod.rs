@@ -18,7 +18,7 @@ pub use vocabulary::MAX_TOKEN_BYTES;
 
 use crate::error::SpecError;
 use crate::gguf::GgufHeader;
-use crate::hparams::Keys;
+use crate::keys::Keys;
 
 /// Refuses values on which llama.cpp would end the process: whoever hands files of these headers
 /// to it calls this first.

@@ -3,7 +3,8 @@
 
 use super::error::{ValueError, shown};
 use crate::gguf::{MetaValue, Metadata};
-use crate::hparams::{Keys, MAX_EXPERTS, MAX_LAYERS};
+use crate::hparams::{MAX_EXPERTS, MAX_LAYERS};
+use crate::keys::Keys;
 
 /// Most of a width: hidden state, head, context. Real ones are below 2^21 (contexts) and 2^15.
 pub const MAX_WIDTH: u64 = 1 << 28;

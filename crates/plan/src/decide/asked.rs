@@ -32,8 +32,10 @@ pub struct Asked {
     pub threads: Option<u32>,
     /// Cells of the KV cache, all sequences together; `None` takes as many as cost nothing else.
     pub context_tokens: Option<u32>,
-    /// What the cache is kept in.
-    pub kv: KvType,
+    /// What the cache is kept in; `None` leaves f16 only where something smaller clearly gains.
+    pub kv: Option<KvType>,
+    /// Whether a cache keeps every position of every layer: one that somebody else makes may.
+    pub every_position: bool,
     pub chunk_tokens: Option<u32>,
     /// Which logits are wanted, for which memory is set aside.
     pub outputs: Outputs,
@@ -53,6 +55,13 @@ impl Asked {
         [CHUNKS[0]].into_iter().chain(long).chain(CHUNKS[1..].iter().copied()).collect()
     }
 
+    /// Whether layers with a window keep no more: where a conversation only goes on from its end,
+    /// and the order of what is added up may depend on the chunk.
+    pub(super) fn windows(&self) -> bool {
+        let goes_on = matches!(self.outputs, Outputs::One | Outputs::Ahead(_));
+        goes_on && !self.exact && !self.every_position
+    }
+
     /// Cells with which everything else is compared: as asked, else enough for the prompt and an
     /// answer.
     pub(super) fn least_context(&self) -> u32 {
@@ -70,7 +79,8 @@ impl Default for Asked {
             devices: DevicesAsked::Auto,
             threads: None,
             context_tokens: None,
-            kv: KvType::F16,
+            kv: None,
+            every_position: false,
             chunk_tokens: None,
             outputs: Outputs::One,
             policy: None,

@@ -3,7 +3,7 @@
 
 use motley_cost::calibration::WeightLayout;
 use motley_machine::{DeviceKind, Regime};
-use motley_model::format_bytes;
+use motley_model::{KvType, NotInBlocks, format_bytes};
 
 use super::asked::{ANSWER_TOKENS, Asked, Loading};
 use super::devices::{Candidate, usage};
@@ -29,6 +29,21 @@ pub(super) struct Attempt<'a> {
     /// Of it, what weights and the KV cache may take; they divide as this does.
     pub(super) for_weights: Vec<u64>,
     pub(super) placement: Placement,
+    pub(super) kv_why: KvWhy,
+}
+
+/// Why keys and values are kept in what they are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum KvWhy {
+    /// Nothing smaller clearly gains.
+    Usual,
+    Asked,
+    Exact,
+    NotInBlocks(NotInBlocks),
+    /// In 16 bits it would not fit.
+    Fits,
+    /// So many times as fast as with 16 bits.
+    Faster(f64),
 }
 
 /// What attempts differ in.
@@ -38,6 +53,7 @@ pub(super) struct Size {
     pub(super) memory_bytes: Option<u64>,
     pub(super) chunk_tokens: u32,
     pub(super) context_tokens: u32,
+    pub(super) kv: KvType,
 }
 
 /// Where weights live in RAM.
@@ -56,10 +72,11 @@ impl<'a> Attempt<'a> {
         candidates: &'a [Candidate<'a>],
         size: Size,
     ) -> Result<Self, DecideError> {
-        let Size { memory_bytes, chunk_tokens, context_tokens } = size;
+        let Size { memory_bytes, chunk_tokens, context_tokens, kv } = size;
         let session = SessionShape {
             context_tokens,
-            kv: asked.kv,
+            kv,
+            windows: asked.windows() && facts.model.window_tokens > 0,
             chunk_tokens,
             output_tokens: asked.outputs.tokens(chunk_tokens),
             states: asked.outputs.states(),
@@ -88,6 +105,7 @@ impl<'a> Attempt<'a> {
                 holdings: Vec::new(),
                 experts: budget.experts,
             },
+            kv_why: KvWhy::Usual,
         };
         attempt.place(facts, &whole)?;
         Ok(attempt)

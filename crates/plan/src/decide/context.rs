@@ -76,8 +76,13 @@ pub(super) fn longest(facts: &Facts<'_>, asked: &Asked) -> Option<u32> {
 pub(super) fn why(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
     let tokens = attempt.session.context_tokens;
     let size = format_bytes(attempt.budget.kv_bytes);
+    let windows = match attempt.session.windows {
+        true => format!(", windows of {} tokens", facts.model.window_tokens),
+        false => String::new(),
+    };
+    let size = format!("{size} at {}{windows}", attempt.session.kv.name());
     if asked.context_tokens.is_some() {
-        return format!("as asked, {size} at {}", asked.kv.name());
+        return format!("as asked, {size}");
     }
     let trained = facts.model.trained_tokens;
     let why = match tokens.checked_div(trained).filter(|_| tokens.is_multiple_of(trained.max(1))) {
@@ -92,5 +97,5 @@ pub(super) fn why(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> St
         None if most(facts, asked) <= tokens => "the default: the model was trained for no more",
         None => "the least: more would leave too little memory to the rest",
     };
-    format!("{why}, {size} at {}", asked.kv.name())
+    format!("{why}, {size}")
 }

@@ -104,6 +104,9 @@ pub struct Why {
     pub nodes: Option<String>,
     pub chunk: String,
     pub context: String,
+    /// Empty in plans of before there was a choice.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kv: String,
     pub rules: String,
     pub exact: String,
 }

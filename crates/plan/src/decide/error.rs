@@ -1,5 +1,6 @@
 //! Wishes that cannot be obeyed, each with the reason and the way out.
 
+use motley_model::{KvType, NotInBlocks};
 use motley_sched::{NotThere, UnknownName};
 
 use crate::budget::TooLittleMemory;
@@ -32,11 +33,9 @@ pub enum DecideError {
          leave it out, or give more"
     )]
     DeviceTooSmall { names: String, given: String, needed: String },
-    /// llama.cpp keeps 8-bit numbers in blocks of 32.
-    #[error(
-        "--kv q8_0: this model's attention heads do not divide into blocks of 32; leave it out"
-    )]
-    KvBlocks,
+    /// llama.cpp keeps 8 and 4 bits in blocks of 32.
+    #[error("--kv {}: {reason}; leave it out", kv.name())]
+    KvBlocks { kv: KvType, reason: NotInBlocks },
     /// A rule that would never be asked.
     #[error(
         "{flag} would decide nothing: every expert is in one memory; leave it out, or give less \

@@ -27,6 +27,7 @@ pub fn decide_hosted(
     // The host's context is not known yet; what it takes is seen when the first block comes.
     let asked = Asked {
         devices: DevicesAsked::Cpu,
+        every_position: true,
         memory_bytes: asked.memory_bytes.map(|bytes| bytes.saturating_sub(others_bytes)),
         loading: asked.loading.or(shares),
         ..asked.clone()

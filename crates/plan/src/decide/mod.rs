@@ -11,8 +11,9 @@
 //! - [`asked`]: what is wanted.
 //! - [`parse`]: the same as people write it.
 //! - `devices`: which GPUs, for what.
-//! - `attempt`: one way to run the model; chunks and budgets are compared by attempts.
-//! - `context`: how long the KV cache is when nobody says.
+//! - `attempt`: one way to run the model.
+//! - `search`: chunks, budgets and lengths of the context, compared by attempts.
+//! - `context`: how long the KV cache is when nobody says; `kv`: what it is kept in.
 //! - [`rules`]: who decides about experts.
 //! - `reasons`: why, in words.
 //! - [`decision`]: the result.
@@ -22,7 +23,6 @@
 
 use motley_cost::PowerHeuristic;
 use motley_cost::calibration::WeightLayout;
-use motley_model::KvType;
 use motley_sched::Costs;
 use motley_sched::regime::KnownCosts;
 
@@ -34,9 +34,11 @@ mod devices;
 pub mod error;
 pub mod facts;
 pub mod hosted;
+mod kv;
 pub mod parse;
 mod reasons;
 pub mod rules;
+mod search;
 pub mod workers;
 
 use crate::calibration::Calibration;
@@ -44,46 +46,20 @@ use crate::cores::nodes::node_shares;
 use crate::cores::{Aecs, CoreSet, Measurement, Objective, ThreadSet, ThreadSets, carry_out};
 use crate::device_use::DeviceUse;
 use crate::expert_costs::ExpertCosts;
-use asked::{ANSWER_TOKENS, Asked, CHUNKS, Goal, Loading};
-use attempt::{Attempt, Size, costs};
+use asked::{Asked, Goal, Loading};
+use attempt::{Attempt, costs};
 use decision::{Decision, DeviceShare, FORMAT_VERSION, ModelId};
 use devices::{Candidate, candidates};
 use error::DecideError;
 use facts::Facts;
-
-/// How much faster another chunk than the default one must be.
-const CHUNK_GAIN: f64 = 1.03;
-/// How much slower decode may be for the sake of a longer context.
-const CONTEXT_COST: f64 = 1.05;
-/// Under the goal `memory`, speed that is kept of what all memory would give.
-const MEMORY_GOAL_SPEED: f64 = 0.9;
-/// Budgets compared under the goal `memory`.
-const MEMORY_STEPS: u64 = 64;
 
 /// Decides.
 pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError> {
     if asked.loading == Some(Loading::Mapped) && asked.memory_bytes.is_some() {
         return Err(DecideError::MappedWithin);
     }
-    if asked.kv == KvType::Q8_0 && !facts.model.kv_in_blocks {
-        return Err(DecideError::KvBlocks);
-    }
     let candidates = candidates(facts, asked)?;
-    let search =
-        Search { facts, asked, candidates: &candidates, least_context: asked.least_context() };
-    let memory_bytes = match asked.goal {
-        Goal::Memory => search.least_memory()?,
-        Goal::Speed | Goal::Energy => asked.memory_bytes,
-    };
-    let chunk_tokens = match asked.chunk_tokens {
-        Some(chunk) => chunk,
-        None => search.best_chunk(memory_bytes)?,
-    };
-    let smallest = search.attempt(memory_bytes, chunk_tokens)?;
-    let attempt = match (asked.context_tokens, asked.goal) {
-        (None, Goal::Speed | Goal::Energy) => search.longest(memory_bytes, smallest)?,
-        (Some(_), _) | (None, Goal::Memory) => smallest,
-    };
+    let attempt = kv::choose(facts, asked, &candidates)?;
     let calibration = attempt.calibration(facts, asked)?;
     let (threads, cores) = threads(facts, asked);
     let busy_w = busy_w(facts, &attempt, &calibration, &cores);
@@ -123,114 +99,6 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         decode,
         placement: attempt.placement,
     })
-}
-
-/// Compares attempts.
-struct Search<'a, 'f> {
-    facts: &'a Facts<'f>,
-    asked: &'a Asked,
-    candidates: &'a [Candidate<'f>],
-    /// Cells with which everything else is compared.
-    least_context: u32,
-}
-
-impl<'a, 'f: 'a> Search<'a, 'f> {
-    fn attempt(&self, memory: Option<u64>, chunk: u32) -> Result<Attempt<'a>, DecideError> {
-        let context_tokens = self.least_context;
-        self.sized(Size { memory_bytes: memory, chunk_tokens: chunk, context_tokens })
-    }
-
-    fn sized(&self, size: Size) -> Result<Attempt<'a>, DecideError> {
-        Attempt::new(self.facts, self.asked, self.candidates, size)
-    }
-
-    /// The attempt with the longest context that is hardly slower than the `smallest`.
-    fn longest(
-        &self,
-        memory_bytes: Option<u64>,
-        smallest: Attempt<'a>,
-    ) -> Result<Attempt<'a>, DecideError> {
-        let least = self.decode_rate(&smallest)? / CONTEXT_COST;
-        let loading = smallest.residence.loading;
-        for context_tokens in context::lengths(self.facts, self.asked, &smallest) {
-            let chunk_tokens = smallest.session.chunk_tokens;
-            match self.sized(Size { memory_bytes, chunk_tokens, context_tokens }) {
-                Ok(attempt)
-                    if attempt.residence.loading == loading
-                        && self.decode_rate(&attempt)? >= least =>
-                {
-                    return Ok(attempt);
-                }
-                Ok(_) | Err(DecideError::Memory(_) | DecideError::DeviceTooSmall { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(smallest)
-    }
-
-    /// Seconds for a prompt and its answer.
-    fn seconds(&self, attempt: &Attempt<'_>) -> Result<f64, DecideError> {
-        let calibration = attempt.calibration(self.facts, self.asked)?;
-        let (prefill, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
-        let prompt_s = f64::from(self.asked.prompt_tokens) / prefill.tokens_per_s;
-        Ok(prompt_s + ANSWER_TOKENS / decode.tokens_per_s)
-    }
-
-    /// Tokens per second.
-    fn decode_rate(&self, attempt: &Attempt<'_>) -> Result<f64, DecideError> {
-        let calibration = attempt.calibration(self.facts, self.asked)?;
-        let (_, decode) = attempt.predict(self.facts, self.asked, &calibration, None);
-        Ok(decode.tokens_per_s)
-    }
-
-    /// N7: the default chunk, unless another is clearly faster for a prompt and its answer (a
-    /// smaller one leaves memory to experts, a larger one reads them fewer times) or only a smaller
-    /// one fits. Costs that nobody
-    /// measured are no reason to leave the default.
-    fn best_chunk(&self, memory: Option<u64>) -> Result<u32, DecideError> {
-        let mut best: Option<(u32, f64)> = None;
-        let mut refused: Option<DecideError> = None;
-        for chunk in self.asked.chunks() {
-            match self.attempt(memory, chunk) {
-                Ok(attempt) => {
-                    let seconds = self.seconds(&attempt)?;
-                    if best.is_none_or(|(_, least)| seconds * CHUNK_GAIN < least) {
-                        best = Some((chunk, seconds));
-                    }
-                    if self.facts.measured.is_none() {
-                        break;
-                    }
-                }
-                // The last is of the smallest chunk: the least that would be needed.
-                Err(error @ DecideError::Memory(_)) => refused = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        match (best, refused) {
-            (Some((chunk, _)), _) => Ok(chunk),
-            (None, Some(error)) => Err(error),
-            (None, None) => Ok(CHUNKS[0]),
-        }
-    }
-
-    /// The least memory that keeps most of the decode speed all of it would give; `None` when
-    /// that is everything.
-    fn least_memory(&self) -> Result<Option<u64>, DecideError> {
-        let chunk = match self.asked.chunk_tokens {
-            Some(chunk) => chunk,
-            None => self.best_chunk(self.asked.memory_bytes)?,
-        };
-        let speed = |memory| self.decode_rate(&self.attempt(memory, chunk)?);
-        let enough = speed(self.asked.memory_bytes)? * MEMORY_GOAL_SPEED;
-        let all = self.attempt(self.asked.memory_bytes, chunk)?;
-        let sensible = all.budget.largest_sensible_bytes();
-        let most = all.residence.memory_bytes.map_or(sensible, |bytes| bytes.min(sensible));
-        let least = all.budget.smallest_bytes().min(most);
-        let step = ((most - least) / MEMORY_STEPS).max(1);
-        let mut budgets = (0..MEMORY_STEPS).map(|at| least + at * step);
-        let found = budgets.find(|bytes| speed(Some(*bytes)).is_ok_and(|speed| speed >= enough));
-        Ok(found.or(self.asked.memory_bytes))
-    }
 }
 
 /// As asked; else as `tune` measured; else every core. Under the goal `energy`, before `tune` has

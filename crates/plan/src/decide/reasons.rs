@@ -5,7 +5,7 @@ use motley_model::format_bytes;
 use motley_profile::ChosenRules;
 
 use super::asked::{Asked, CHUNKS, DevicesAsked, Goal, Loading};
-use super::attempt::Attempt;
+use super::attempt::{Attempt, KvWhy};
 use super::context;
 use super::decision::Why;
 use super::facts::Facts;
@@ -32,6 +32,7 @@ pub(super) fn why(
         nodes: in_words(nodes),
         chunk: chunk(facts, asked, attempt),
         context: context::why(facts, asked, attempt),
+        kv: kv(attempt),
         rules: rules(asked, attempt, ruled),
         exact: match asked.exact {
             true => "weights in the file's order, on the CPU: the same bits wherever they are",
@@ -126,6 +127,20 @@ fn chunk(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>) -> String {
         }
         _ if facts.measured.is_some() => "the fastest by measured costs".into(),
         _ => "the largest that fits".into(),
+    }
+}
+
+fn kv(attempt: &Attempt<'_>) -> String {
+    let kv = attempt.session.kv.name();
+    match attempt.kv_why {
+        KvWhy::Asked => format!("{kv}, as asked"),
+        KvWhy::Exact => format!("{kv}: others change bits (--exact)"),
+        KvWhy::NotInBlocks(reason) => format!("{kv}: {reason}"),
+        KvWhy::Fits => format!("{kv}: f16 would not fit"),
+        KvWhy::Faster(times) => {
+            format!("{kv}: {:.0} % faster than with f16, more experts fit", 100.0 * (times - 1.0))
+        }
+        KvWhy::Usual => format!("{kv}: fewer bits would not clearly gain"),
     }
 }
 

@@ -104,10 +104,12 @@ fn shape(numbers: Numbers) -> Shape {
             kv_heads: 4,
             key_width: 128,
             value_width: 128,
+            window_widths: (128, 128),
             mla: false,
             kv_layers: numbers.layers,
             sliding_window: None,
             kv_elements_per_token: u64::from(numbers.layers) * 4 * 256,
+            window_elements_per_token: 0,
             state_elements: 0,
         },
     }

@@ -47,6 +47,7 @@ pub(super) fn measure(
         model: path.clone(),
         context: decision.session.context_tokens,
         kv: decision.session.kv,
+        windows: decision.session.windows,
         chunk: decision.session.chunk_tokens,
         decision: Some(decision),
         text: Some(text.clone()),

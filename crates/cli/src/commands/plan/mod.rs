@@ -181,6 +181,7 @@ fn settings(plan: &Decision) -> Vec<Fact> {
         ("Rules", plan.why.rules.clone()),
         ("Chunk", chunk),
         ("Context", context),
+        ("Cache", plan.why.kv.clone()),
         ("Threads", plan.why.threads.clone()),
         ("Exact", plan.why.exact.clone()),
     ];
