@@ -119,6 +119,12 @@ impl Known {
         })
     }
 
+    /// The same with so many experts per token, where a number is given.
+    pub(crate) fn with_experts(self, used: Option<u32>) -> Result<Self> {
+        let (spec, files) = self.spec.with_experts_used(self.files, used)?;
+        Ok(Self { needs: ModelNeeds::of(&spec), spec, files, ..self })
+    }
+
     /// Measures for five seconds what this model's experts cost here, if nobody ever has: the first
     /// run of such a model on a machine (H4). Says so in one line; a program that reads JSON, and
     /// an automated test (`CI`), are never made to wait.

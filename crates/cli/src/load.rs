@@ -4,8 +4,9 @@
 use crate::args::{Global, LoadArgs, SamplingArgs};
 use crate::known::Known;
 use crate::page::progress_target;
+use crate::prices;
 use crate::terminal::note;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_engine::{Engine, EngineOptions, Loading, Runtime, Sampling, unused_cpu_level};
 use motley_model::{KvType, ModelFiles, ModelSpec, Sizes, format_bytes};
@@ -28,6 +29,7 @@ pub(crate) fn load(
     outputs: Outputs,
 ) -> Result<Loaded> {
     let known = Known::to_run(&runtime, global, model, load.trust)?;
+    let known = known.with_experts(load.approximate.experts)?;
     let decision = decision(&known, load, outputs)?;
     let engine = execute(runtime, global, known, &decision, false)?;
     Ok(Loaded { engine, decision })
@@ -37,8 +39,19 @@ pub(crate) fn load(
 pub(crate) fn decision(known: &Known, load: &LoadArgs, outputs: Outputs) -> Result<Decision> {
     match &load.plan {
         Some(path) => known.read_plan(path),
-        None => known.decide(&load.wishes.asked(outputs)),
+        None => known.decide(&load.asked(outputs)),
     }
+}
+
+/// Refuses what takes rows before the others where pairs may be left out: what it takes is not
+/// there to be weighed.
+pub(crate) fn check_skip(decision: &Decision, takes_first: bool) -> Result<()> {
+    ensure!(
+        decision.rules.skip_cold.is_none() || !takes_first,
+        "--skip-cold leaves out what this machine would read; it cannot be used with --workers or \
+         --npu, which take rows first"
+    );
+    Ok(())
 }
 
 /// Loads the model as decided and says on stderr what was chosen.
@@ -65,6 +78,7 @@ pub(crate) fn load_opened(
 ) -> Result<Engine> {
     let options = EngineOptions::of(decision, &runtime, most_used)?;
     let options = EngineOptions { records, ..options };
+    let price = prices::said(&opened.0, &opened.1.paths[0], decision);
     let bar = progress_bar(global.json);
     let engine = Engine::load_opened(runtime, opened, &options, &mut |fraction| {
         bar.set_position((fraction * 1000.0) as u64);
@@ -74,6 +88,9 @@ pub(crate) fn load_opened(
     let engine = engine?;
     if !global.json {
         note(&chosen(engine.spec(), decision));
+        if let Some(price) = price {
+            note(&format!("approximate, not the model as it is: {price}"));
+        }
         if let Some(hint) = unused_cpu_level() {
             note(&hint);
         }
@@ -117,13 +134,15 @@ fn chosen(spec: &ModelSpec, decision: &Decision) -> String {
         }
         (false, Loading::Mapped) => decision.why.devices.clone(),
     };
+    let approximate = decision.why.approximate.iter().map(|what| format!("; approximate: {what}"));
     let nodes = decision.why.nodes.iter().map(|said| format!("; {said}")).collect::<String>();
     format!(
         "{name}, {total}, {} layers × {} experts, {} per token: {place}; {threads} \
-         threads{nodes}{expected}",
+         threads{nodes}{}{expected}",
         spec.expert_layers().count(),
         spec.experts,
         spec.used,
+        approximate.collect::<String>(),
     )
 }
 

@@ -18,6 +18,7 @@ mod model_name;
 mod npu;
 mod otlp;
 mod page;
+mod prices;
 mod pulling;
 mod recorder;
 mod sandbox;

@@ -15,10 +15,8 @@ use std::path::{Path, PathBuf};
 /// Puts paths in place of names in what was typed.
 pub(crate) fn resolve(command: &mut Command, global: &Global, columns: Option<u16>) -> Result<()> {
     let fetches = match command {
-        Command::Run(run) => Some(run.load.wishes.asked(run.outputs())),
-        Command::Serve(serve) => {
-            Some(serve.loading().wishes.asked(Outputs::Streams(serve.streams)))
-        }
+        Command::Run(run) => Some(run.load.asked(run.outputs())),
+        Command::Serve(serve) => Some(serve.loading().asked(Outputs::Streams(serve.streams))),
         _ => None,
     };
     for model in models(command) {

@@ -20,7 +20,7 @@ struct Flag {
 }
 
 /// `SMALL` is replaced by a budget that every command can keep to.
-const FLAGS: [Flag; 10] = [
+const FLAGS: [Flag; 12] = [
     Flag {
         name: "--threads",
         args: &["--threads", "3"],
@@ -58,12 +58,22 @@ const FLAGS: [Flag; 10] = [
         obeyed: |d| d.session.context_tokens == 1280,
     },
     Flag { name: "--kv", args: &["--kv", "q8_0"], obeyed: |d| d.session.kv == KvType::Q8_0 },
+    Flag { name: "--experts", args: &["--experts", "2"], obeyed: |d| d.experts_used == Some(2) },
+    Flag {
+        name: "--skip-cold",
+        args: &["--skip-cold", "0.5", "--memory", "SMALL"],
+        obeyed: |d| d.rules.skip_cold.is_some_and(|skip| skip.part() == 0.5),
+    },
     Flag { name: "--chunk", args: &["--chunk", "96"], obeyed: |d| d.session.chunk_tokens == 96 },
 ];
 
 fn model() -> Option<PathBuf> {
     support::synth(Arch::Qwen3moe)
 }
+
+/// Of commands whose findings are kept for every run of the model.
+const AS_IT_IS: [(&str, &str); 2] =
+    [("--experts", "unexpected argument"), ("--skip-cold", "unexpected argument")];
 
 /// The decisions a run of `motley` took.
 fn decisions(said: &str) -> Vec<Decision> {
@@ -151,7 +161,8 @@ fn plan_obeys_every_flag() {
 #[test]
 fn tune_obeys_every_flag_but_the_one_it_finds_itself() {
     path!(model);
-    let refused = [("--threads", "tune finds the number of threads itself")];
+    let threads = ("--threads", "tune finds the number of threads itself");
+    let refused = [&[threads], &AS_IT_IS[..]].concat();
     every_flag(&["tune", model, "--dry-run"], &motley, &refused);
 }
 
@@ -169,12 +180,13 @@ fn calibrate_obeys_every_flag_with_a_text() {
         motley(&[args, &["-o", output.to_str().expect("UTF-8")]].concat())
     };
     let calibrate = ["calibrate", model, "--text", &text, "--read", "48", "--decode", "1"];
-    every_flag(&calibrate, &run, &[]);
+    every_flag(&calibrate, &run, &AS_IT_IS);
 }
 
 #[test]
 fn calibrate_without_a_text_refuses_what_only_a_run_obeys() {
-    for flag in FLAGS.iter().filter(|flag| flag.name != "--threads") {
+    let offered = |flag: &&Flag| AS_IT_IS.iter().all(|(name, _)| *name != flag.name);
+    for flag in FLAGS.iter().filter(offered).filter(|flag| flag.name != "--threads") {
         let args: Vec<&str> =
             flag.args.iter().map(|a| if *a == "SMALL" { "1G" } else { a }).collect();
         let output = motley(&[&["calibrate", "--seconds", "1"][..], &args].concat());
@@ -218,9 +230,9 @@ fn commands_that_run_no_model_offer_none_of_them() {
         (&["inspect", "m.gguf"], &["--context"]),
         (&["explain"], &[]),
         (&["predict", "m.gguf"], &["--threads"]),
-        (&["sim"], &["--policy", "--prefetch"]),
-        (&["trace", "import", "f", "-o", "g"], &[]),
-        (&["trace", "summary", "f"], &[]),
+        (&["sim"], &["--experts", "--skip-cold", "--policy", "--prefetch"]),
+        (&["trace", "import", "f", "-o", "g"], &["--experts"]),
+        (&["trace", "summary", "f"], &["--experts"]),
     ];
     for (command, offered) in commands {
         let help = motley(&[command, &["--help"]].concat());
@@ -249,8 +261,9 @@ fn a_plan_is_the_decision_of_the_same_flags_and_runs_unchanged() {
     let file = folder.path().join("plan.json");
     let file = file.to_str().expect("UTF-8");
     let small = small(Path::new(model));
-    let cases: [&[&str]; 4] = [
+    let cases: [&[&str]; 5] = [
         &[],
+        &["--experts", "2", "--memory", &small],
         &["--memory", &small, "--chunk", "96", "--threads", "1"],
         &["--devices", "stand-in", "--policy", "lru"],
         &["--exact", "--context", "512"],
@@ -305,7 +318,12 @@ fn settings(decision: Decision) -> Decision {
 fn what_cannot_be_obeyed_together_is_refused_with_the_reason() {
     path!(model);
     let run = support::continued(model, "x", &["-n", "1", "--no-record"]);
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 9] = [
+        (&["--experts", "5"], "--experts 5: a token of this model uses 4 experts"),
+        (&["--skip-cold", "0.5"], "--skip-cold would leave nothing out"),
+        (&["--skip-cold", "0.5", "--exact"], "--skip-cold leaves experts out, and --exact"),
+        (&["--skip-cold", "0"], "above 0 and at most 1"),
+        (&["--skip-cold", "1.5"], "above 0 and at most 1"),
         (&["--loading", "mapped", "--memory", "1G"], "--loading mapped cannot keep to --memory"),
         (&["--policy", "lru"], "--policy would decide nothing"),
         (&["--prefetch", "none"], "--prefetch would decide nothing"),

@@ -12,6 +12,8 @@ const OF_THE_HOST: &[(&str, &str)] = &[
     ("MOTLEY_CONTEXT", "the KV cache is the host's (`-c`)"),
     ("MOTLEY_KV", "the KV cache is the host's (`-ctk`, `-ctv`)"),
     ("MOTLEY_CHUNK", "the chunk of a prompt is the host's (`-ub`)"),
+    ("MOTLEY_EXPERTS", "the model's header is read by the host (`--override-kv`)"),
+    ("MOTLEY_SKIP_COLD", "experts are not left out inside a host"),
     ("MOTLEY_PLAN", "a plan is for `motley run`"),
     ("MOTLEY_NPU", "NPUs are not used inside a host"),
 ];

@@ -24,7 +24,7 @@ use motley_ggml::{
     Runtime, Weights,
 };
 use motley_model::{
-    ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError, check_values,
+    FewerError, ModelError, ModelFiles, ModelSpec, OpenedFile, Sizes, ValueError, check_values,
 };
 use motley_plan::budget::{Budget, SessionShape, TooLittleMemory};
 use motley_plan::cores::{NodeShare, ThreadSets};
@@ -54,6 +54,9 @@ pub struct EngineOptions {
     pub threads_of: Option<SharedThreads>,
     /// Memory nodes that divide the experts, where these are laid out in memory.
     pub nodes: Vec<NodeShare>,
+    /// Experts per token in place of the model's own number; not for the bare engine, which reads
+    /// the model itself.
+    pub experts_used: Option<u32>,
     /// Decode with fewer threads while other programs take the cores away.
     pub yields_cores: bool,
     /// Ceiling for everything, with [`Loading::OnDemand`]; `None` leaves room for
@@ -82,6 +85,7 @@ impl Default for EngineOptions {
             threads: every_core(),
             threads_of: None,
             nodes: Vec::new(),
+            experts_used: None,
             yields_cores: true,
             memory_bytes: None,
             streaming: StreamingOptions::default(),
@@ -100,6 +104,9 @@ pub enum EngineError {
     /// The files are not a model Motley can read.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// It cannot use so many experts per token.
+    #[error(transparent)]
+    Experts(#[from] FewerError),
     /// Its header has values llama.cpp does not survive.
     #[error("{}: {source}", path.display())]
     Values { path: PathBuf, source: ValueError },
@@ -154,6 +161,7 @@ impl Engine {
         options: &EngineOptions,
         on_progress: &mut dyn FnMut(f32) -> bool,
     ) -> Result<Self, EngineError> {
+        let (spec, files) = spec.with_experts_used(files, options.experts_used)?;
         let path = &files.paths[0];
         check_values(&files.headers)
             .map_err(|source| EngineError::Values { path: path.into(), source })?;

@@ -48,6 +48,7 @@ impl EngineOptions {
             kernels: decision.kernels.clone(),
             threads: decision.threads.clone(),
             nodes: decision.nodes.clone(),
+            experts_used: decision.experts_used,
             memory_bytes: decision.memory_bytes,
             streaming: StreamingOptions { rules: decision.rules, ..StreamingOptions::default() },
             devices: device_options(decision, &devices, most_used),

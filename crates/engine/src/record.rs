@@ -22,6 +22,7 @@ pub(crate) fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -
         prefetch: rules.prefetch.name().into(),
         cache_slots: stream.slots_most,
         cache_slots_least: Some(stream.slots_least),
+        skip_cold: setup.rules.skip_cold.map(f64::from),
         staging_slots: limits.staging_slots,
         prefetch_slots: limits.prefetch_slots,
         loads_in_flight: limits.loads_in_flight,

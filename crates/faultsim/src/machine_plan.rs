@@ -48,7 +48,7 @@ impl MachinePlan {
             prefetch: choose(rng, PrefetchChoice::ALL),
         };
         let (ram, devices) = (memory(rng), memory(rng));
-        let rules = Rules { prefill: strategy, decode: strategy, ram, devices };
+        let rules = Rules { ram, devices, ..Rules::of(strategy, ram.policy, ram.prefetch) };
         let all = u32::from(layers) * u32::from(experts);
         let devices: Vec<u32> = (0..rng.usize(..=DEVICES_MAX)).map(|_| rng.u32(1..=all)).collect();
         let mut costs = typical_hybrid(1000).over_devices(devices.len());

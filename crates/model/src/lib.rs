@@ -18,6 +18,8 @@
 //! * `sampling`: how its makers want tokens chosen.
 //! * `spec`: all of it together, [`ModelSpec`].
 //! * `vocabulary`: whether two models have the same.
+//! * `weighed`: whether the weights of experts can be computed beside llama.cpp.
+//! * `fewer`: the same with fewer experts per token.
 //! * `values`: what must not reach llama.cpp, because it would end the process.
 //! * `sizes`: bytes by purpose.
 //! * `summary`: the model in brief, serialisable.
@@ -30,6 +32,7 @@ mod bytes;
 mod embedding;
 mod error;
 mod experts;
+mod fewer;
 mod files;
 mod hparams;
 mod keys;
@@ -45,11 +48,13 @@ mod summary;
 mod values;
 mod vocabulary;
 mod windows;
+mod weighed;
 
 pub use bytes::format_bytes;
 pub use embedding::{Embedding, Pooling};
 pub use error::{ModelError, SpecError};
 pub use experts::{ExpertTensor, FileRange, LayerExperts};
+pub use fewer::FewerError;
 pub use files::{MAX_SHARDS, ModelFiles, OpenError};
 pub use hparams::{Attention, MAX_EXPERTS, MAX_LAYERS, Shape};
 pub use kv_type::{KvType, NotInBlocks};
@@ -63,3 +68,4 @@ pub use spec::{ModelSpec, SharedExperts, SpecTensor};
 pub use summary::{FileSummary, LayerSummary, Summary};
 pub use values::{MAX_TOKEN_BYTES, MAX_WIDTH, ValueError, check_values};
 pub use vocabulary::{OtherVocabulary, same_vocabulary};
+pub use weighed::Unweighed;

@@ -59,6 +59,8 @@ pub struct ModelSpec {
     pub experts: u32,
     /// Most experts a token uses in a layer (k); 0 for a dense model.
     pub used: u32,
+    /// Most it was trained to use, where it uses fewer ([`ModelSpec::with_experts_used`]).
+    pub fewer_of: Option<u32>,
     /// Width of one routed expert's network; 0 for a dense model.
     pub expert_width: u64,
     pub shared: Option<SharedExperts>,
@@ -111,6 +113,7 @@ impl ModelSpec {
             name,
             experts,
             used: routed().map(|layer| layer.used).max().unwrap_or(0),
+            fewer_of: None,
             expert_width: routed().map(|layer| width(layer, &tensors)).max().unwrap_or(0),
             shared: read_shared(&keys, &tensors)?,
             leading_dense_layers: if experts > 0 { leading } else { shape.layers },

@@ -14,6 +14,7 @@
 //! - [`demand`]: what a model asks of a machine for one token.
 //! - [`expert_costs`]: what one of its experts costs where.
 //! - [`predict`]: how fast a placement should be, in terms (M1).
+//! - [`price`]: what approximations cost, and which is the strongest that is accepted.
 //! - [`quantisation`]: which of a model's quantisations a machine should have.
 //! - [`kernels`]: how the CPU computes them.
 //! - [`file`](mod@file): a decision as text.
@@ -40,6 +41,7 @@ mod measured;
 pub mod needs;
 pub mod placement;
 pub mod predict;
+pub mod price;
 pub mod quantisation;
 pub mod tiers;
 pub mod together;

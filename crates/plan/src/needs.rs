@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{KvType, Matrix, ModelSpec, NotInBlocks, Role, Sizes, TensorPart};
+use motley_model::{
+    KvType, Matrix, ModelSpec, NotInBlocks, Role, Sizes, TensorPart, Unweighed,
+};
 
 use crate::budget::{Budget, SessionShape};
 use crate::demand::Demand;
@@ -50,6 +52,11 @@ pub struct ModelNeeds {
     pub expert_bytes: u64,
     /// Experts over all layers.
     pub experts: u32,
+    /// Experts of a token by the file, where fewer are used.
+    pub fewer_of: Option<u32>,
+    /// Why nobody but llama.cpp knows the weights of a token's experts; none where they follow from
+    /// the rows experts read.
+    pub unweighed: Option<Unweighed>,
     /// Work and bytes of one token.
     pub demand: Demand,
 }
@@ -76,6 +83,8 @@ impl ModelNeeds {
             slot_bytes: slot_bytes(spec),
             expert_bytes: sizes.expert_bytes_max,
             experts: spec.expert_layers().map(|layer| layer.experts).sum(),
+            fewer_of: spec.fewer_of,
+            unweighed: spec.weighs_by_rows().err(),
             demand: Demand::of(spec),
         }
     }
@@ -189,6 +198,8 @@ impl ModelNeeds {
             slot_bytes: shape.expert_bytes,
             expert_bytes: shape.expert_bytes,
             experts,
+            fewer_of: None,
+            unweighed: None,
             demand: Demand {
                 expert_layers: shape.layers,
                 layers: shape.layers,

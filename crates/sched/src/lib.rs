@@ -21,6 +21,7 @@
 //! - [`named`]: choices people write by name; [`by_memory`]: one for each memory.
 //! - [`spans`]: what ran when, as both drivers record it.
 //! - [`mod@overlap`]: how much of it ran side by side.
+//! - [`skip`]: weak experts that would have to be read, left out.
 //! - [`selective`]: W7, routed experts or all of them.
 //! - [`graphs`]: H1 for a device whose graphs are compiled ahead.
 //! - [`remote`]: W9 and W10, which machine computes the rows of each expert.
@@ -52,6 +53,7 @@ pub mod scheduler;
 pub mod selective;
 pub mod setup;
 pub mod shares;
+pub mod skip;
 pub mod spans;
 pub mod speculate;
 pub mod strategy;
@@ -66,6 +68,7 @@ pub use scheduler::{
     TierParts,
 };
 pub use setup::{SchedulerSetup, TierSetup};
+pub use skip::{LeftOut, RoutedPairs, SkipCold};
 pub use strategy::Strategy;
 pub use work::{
     Costs, Homes, LayerPlan, LayerWork, Layout, MAX_TIERS, Phase, Presence, Share, Tier, TierPlan,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::by_memory::{ByMemory, Memories, NotThere};
 use crate::cache::PolicyChoice;
 use crate::prefetch::PrefetchChoice;
+use crate::skip::SkipCold;
 use crate::strategy::StrategyChoice;
 use crate::work::Phase;
 
@@ -22,6 +23,9 @@ pub struct Rules {
     pub ram: MemoryRules,
     /// The memory of devices; as RAM where there are none.
     pub devices: MemoryRules,
+    /// Which weak experts are left out in place of being read; none unless asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip_cold: Option<SkipCold>,
 }
 
 /// Who decides about one memory.
@@ -38,7 +42,8 @@ impl Rules {
     /// The same strategy in both phases and the same rules in every memory.
     pub fn of(strategy: StrategyChoice, policy: PolicyChoice, prefetch: PrefetchChoice) -> Self {
         let memory = MemoryRules { policy, prefetch };
-        Self { prefill: strategy, decode: strategy, ram: memory, devices: memory }
+        let (ram, devices) = (memory, memory);
+        Self { prefill: strategy, decode: strategy, ram, devices, skip_cold: None }
     }
 
     /// The defaults of `regime`.

@@ -140,6 +140,7 @@ impl SchedulerSetup {
             tiers: self.tiers.iter().enumerate().map(tier).collect(),
             strategy: Box::new(ByPhase::new(prefill, decode)),
         })
+        .skipping(self.rules.skip_cold)
     }
 }
 

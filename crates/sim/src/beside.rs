@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use motley_cost::statistics::median;
 use motley_cost::{ComputeCost, ComputeSample, Nanos, TransferCost};
-use motley_sched::SchedulerSetup;
 use motley_sched::spans::{Row, Span, SpanKind, Spans};
-use motley_sched::{Costs, Homes, Phase, Tier, Unit};
+use motley_sched::{Costs, Homes, Phase, Rules, SchedulerSetup, Tier, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
@@ -70,6 +69,9 @@ pub fn again(
     setup: &SchedulerSetup,
     prediction_accuracy: f64,
 ) -> Result<Spans, DriveError> {
+    // What was left out is not in what is recorded.
+    let rules = Rules { skip_cold: None, ..setup.rules };
+    let setup = &SchedulerSetup { rules, ..setup.clone() };
     let mut scheduler = setup.scheduler(&trace.header);
     for (tier, keys) in (0..).zip(setup.residents(&trace.header)) {
         scheduler.preload(tier, &keys);
@@ -204,12 +206,12 @@ fn lanes(spans: &Spans, (from, to): (Nanos, Nanos)) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use motley_sched::TierSetup;
     use motley_sched::cache::{Capacity, PolicyChoice};
     use motley_sched::prefetch::PrefetchChoice;
     use motley_sched::regime::typical_hybrid;
     use motley_sched::scheduler::SchedulerLimits;
     use motley_sched::strategy::StrategyChoice;
-    use motley_sched::{Rules, TierSetup};
 
     use super::*;
     use crate::synth::{Synth, SynthParams};

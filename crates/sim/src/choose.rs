@@ -246,6 +246,7 @@ mod tests {
         decode: StrategyChoice::Timelines,
         ram: MEMORY,
         devices: MEMORY,
+        skip_cold: None,
     };
     const MEMORY: MemoryRules = MemoryRules {
         policy: PolicyChoice::Blend(BlendParams { learning_rate: 0.02, succession: true }),

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use motley_cost::Nanos;
 use motley_sched::cache::RoutedBuffer;
 use motley_sched::spans::{Span, SpanKind, Spans};
-use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, Routing, Scheduler, Unit};
+use motley_sched::{Action, LoadLost, MAX_TIERS, Phase, RoutedPairs, Routing, Scheduler, Unit};
 use motley_trace::{ExpertKey, TraceError, Visit, VisitSource};
 
 use crate::hosts::{Away, Hosts};
@@ -23,6 +23,12 @@ pub enum DriveError {
     /// The routing could not be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// Pairs are to be left out by weights that nobody recorded.
+    #[error(
+        "--skip-cold: layer {layer} of pass {pass} has no weights of its experts; import a trace that \
+         has them, or simulate made routing"
+    )]
+    NoWeights { pass: u64, layer: u16 },
     /// An expert was lost for good.
     #[error(transparent)]
     Lost(#[from] LoadLost),
@@ -55,6 +61,7 @@ pub fn drive(
         links_free: [Nanos::ZERO; MAX_TIERS],
         events: BinaryHeap::new(),
         sequence: 0,
+        left_out: Vec::new(),
         outcome: Outcome::default(),
     };
     let mut pass = Vec::new();
@@ -82,6 +89,8 @@ struct Driver<'a> {
     /// By time, then by order of start: ties end in the order they began.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     sequence: u64,
+    /// Scratch: pairs of one layer.
+    left_out: Vec<bool>,
     outcome: Outcome,
 }
 
@@ -96,9 +105,10 @@ impl Driver<'_> {
         let away = self.send_out(pass);
         predictor.predict_pass(pass);
         self.world.enter(pass.first().map_or(Phase::Decode, |visit| visit.phase));
-        for (at, visit) in pass.iter().enumerate() {
+        for (at, visit) in pass.iter_mut().enumerate() {
             self.run_dense(visit)?;
             let routed_at = self.now;
+            self.leave_out(visit)?;
             let routing = Routing {
                 routed: buffer.fill(visit),
                 phase: visit.phase,
@@ -117,6 +127,29 @@ impl Driver<'_> {
         if let Some(first) = pass.first() {
             let (pass, phase, time) = (first.pass, first.phase, self.now - begun);
             self.outcome.on_pass(PassOutcome { pass, phase, tokens, time });
+        }
+        Ok(())
+    }
+
+    /// Takes from a layer the pairs that are left out.
+    fn leave_out(&mut self, visit: &mut Visit) -> Result<(), DriveError> {
+        if !self.scheduler.may_leave_out() {
+            return Ok(());
+        }
+        let Visit { pass, layer, .. } = *visit;
+        if visit.weights.len() != visit.experts.len() {
+            return Err(DriveError::NoWeights { pass, layer });
+        }
+        let slots = visit.experts.len() / visit.tokens().max(1);
+        let pairs = RoutedPairs { layer, slots, experts: &visit.experts, weights: &visit.weights };
+        let sum = self.scheduler.leave_out(self.now, &pairs, &mut self.left_out);
+        self.outcome.weighed_pairs += visit.experts.len() as u64;
+        self.outcome.left_out.add(sum);
+        if sum.pairs > 0 {
+            let mut left_out = self.left_out.iter();
+            visit.experts.retain(|_| left_out.next() != Some(&true));
+            let mut left_out = self.left_out.iter();
+            visit.weights.retain(|_| left_out.next() != Some(&true));
         }
         Ok(())
     }

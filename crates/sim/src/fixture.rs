@@ -52,6 +52,7 @@ pub(crate) fn record() -> RunRecord {
             prefetch: "none".into(),
             cache_slots: 16,
             cache_slots_least: None,
+            skip_cold: None,
             staging_slots: 1,
             prefetch_slots: 0,
             loads_in_flight: 64,

@@ -12,6 +12,7 @@
 //! - [`replay`]: a trace through a cache under a policy, counting hits (M6).
 //! - [`holdout`]: policies compared on the half of a trace their parameters have not seen.
 //! - [`choose`](mod@choose): rules of each memory chosen by replay, with a hold-out (M6).
+//! - [`fewer`]: recorded routing with fewer experts per token.
 //! - [`synth`]: synthetic routing with chosen statistics, by seed.
 //! - [`fit`]: synthetic routing fitted to a recorded trace, and how well.
 //! - [`curves`]: hit rate over cache size for every policy.
@@ -30,6 +31,7 @@ pub mod curves;
 pub mod drive;
 pub mod explain;
 pub mod faults;
+pub mod fewer;
 pub mod fit;
 #[cfg(test)]
 mod fixture;

@@ -2,7 +2,7 @@
 
 use motley_cost::Nanos;
 use motley_sched::scheduler::Counts;
-use motley_sched::{Purpose, Unit};
+use motley_sched::{LeftOut, Purpose, Unit};
 use motley_trace::Phase;
 
 /// Sums over a drive.
@@ -32,6 +32,9 @@ pub struct Outcome {
     pub link_busy: Vec<Nanos>,
     /// Each worker, where there are any.
     pub hosts: Vec<HostOutcome>,
+    /// Pairs of token and expert of layers in which some may be left out, and what was.
+    pub weighed_pairs: u64,
+    pub left_out: LeftOut,
 }
 
 /// Sums of one worker.

@@ -41,6 +41,12 @@ pub enum RerunError {
         "tokens were guessed ahead in this run, which cannot be replayed; record one with --speculate off"
     )]
     Speculated,
+    /// What was routed is not what was read.
+    #[error(
+        "experts were left out in this run (--skip-cold), which its trace does not show; record one \
+         without it"
+    )]
+    LeftOut,
     /// A policy or prefetcher this program does not have.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
@@ -177,6 +183,9 @@ impl Rerun {
 /// Checks that `trace` was recorded in the run of `record`.
 pub fn check_pair(record: &RunRecord, trace: &Trace) -> Result<(), RerunError> {
     check_one_by_one(record)?;
+    if record.streaming.as_ref().is_some_and(|streaming| streaming.skip_cold.is_some()) {
+        return Err(RerunError::LeftOut);
+    }
     let tokens = trace_tokens(trace);
     let record = record.prefill.tokens + record.decode.tokens;
     if tokens == record { Ok(()) } else { Err(RerunError::OtherRun { trace: tokens, record }) }
@@ -251,6 +260,7 @@ mod tests {
                 prefetch: "none".into(),
                 cache_slots: 16,
                 cache_slots_least: None,
+                skip_cold: None,
                 staging_slots: 1,
                 prefetch_slots: 0,
                 loads_in_flight: 64,

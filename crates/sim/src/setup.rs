@@ -15,7 +15,8 @@ use motley_sched::shares::{DeviceSlots, LayerSlots, Shares};
 use motley_sched::spans::Spans;
 use motley_sched::strategy::StrategyChoice;
 use motley_sched::{
-    ByMemory, Costs, Memories, NotThere, Rules, SchedulerLimits, SchedulerSetup, TierSetup,
+    ByMemory, Costs, Memories, NotThere, Rules, SchedulerLimits, SchedulerSetup, SkipCold,
+    TierSetup,
 };
 use motley_trace::{ExpertKey, Phase, Trace, TraceHeader, Visit};
 
@@ -108,6 +109,15 @@ impl Setup {
     /// Takes the decision `motley run` would, and derives every cost.
     pub fn new(choices: &Choices<'_>) -> Result<Self, SetupError> {
         Self::of(choices, &decision(choices.machine, choices.model)?)
+    }
+
+    /// The same, leaving out weak experts that would have to be read from disk.
+    pub fn skipping(mut self, skip_cold: Option<SkipCold>) -> Result<Self, SetupError> {
+        if skip_cold.is_some() && self.regime != Regime::BeyondRam {
+            return Err(DecideError::SkipNothing.into());
+        }
+        self.scheduler.rules.skip_cold = skip_cold;
+        Ok(self)
     }
 
     /// Executes `decision`, and derives every cost.

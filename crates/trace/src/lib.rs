@@ -14,6 +14,7 @@
 //! - `prediction`: how well a layer predicts the next.
 //! - [`run`]: what one run did, in figures.
 //! - `speculation`: what became of tokens guessed ahead.
+//! - `streaming`: how it read experts from disk.
 //! - `worker`: what another machine did for it.
 //! - [`summary`]: popularity, imbalance, reuse, overlap, working sets.
 
@@ -29,6 +30,7 @@ pub mod record;
 pub mod rights;
 pub mod run;
 mod speculation;
+mod streaming;
 pub mod summary;
 pub mod whole_file;
 mod worker;
@@ -38,8 +40,9 @@ pub use key::{ExpertGrid, ExpertKey};
 pub use memory::Trace;
 pub use read::{TraceError, TraceReader, VisitSource};
 pub use record::{Phase, Problem, TraceHeader, Visit};
-pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord, StreamingRecord};
+pub use run::{EnergyRecord, EnergySource, PhaseRecord, RunRecord, SharedRecord};
 pub use speculation::{DraftRecord, SpeculationRecord};
+pub use streaming::StreamingRecord;
 pub use summary::{Summary, SummaryBuilder};
 pub use worker::{WorkerRecord, WorkerTimes};
 pub use write::TraceWriter;

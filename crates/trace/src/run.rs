@@ -7,6 +7,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::speculation::SpeculationRecord;
+use crate::streaming::StreamingRecord;
 use crate::worker::WorkerRecord;
 
 /// Version of the format.
@@ -118,32 +119,6 @@ pub struct SharedRecord {
     pub copies: u64,
 }
 
-/// How experts were streamed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StreamingRecord {
-    /// Which experts stayed, by name.
-    pub policy: String,
-    /// What was read early, by name.
-    pub prefetch: String,
-    /// Experts that could stay.
-    pub cache_slots: u32,
-    /// The fewest that could, while memory was scarce.
-    #[serde(default)]
-    pub cache_slots_least: Option<u32>,
-    /// Slots beside them.
-    pub staging_slots: u16,
-    /// Of those, slots guesses could hold.
-    pub prefetch_slots: u16,
-    /// Loads in flight at once.
-    pub loads_in_flight: u16,
-    /// Guesses read at once.
-    pub guesses_in_flight: u16,
-    /// Share of predicted experts that were then routed, when there were predictions.
-    #[serde(alias = "foreseen")]
-    pub predicted: Option<f64>,
-}
-
 /// Sums over the passes of one phase. Times are wall-clock seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -166,6 +141,12 @@ pub struct PhaseRecord {
     pub experts: u64,
     /// Tokens through them.
     pub expert_tokens: u64,
+    /// Pairs of token and expert that were left out, and their weight in even shares: a pair of mean
+    /// weight counts 1.
+    #[serde(default)]
+    pub left_out_pairs: u64,
+    #[serde(default)]
+    pub left_out_weight: f64,
     /// Experts that were in a slot when routed.
     pub hits: u64,
     /// Experts that were there thanks to a guess.
@@ -221,6 +202,12 @@ impl PhaseRecord {
         ratio(self.disk_busy_s, self.time_s)
     }
 
+    /// Shares of routed pairs that were left out, and of their weight.
+    pub fn left_out(&self) -> (f64, f64) {
+        let all = (self.expert_tokens + self.left_out_pairs) as f64;
+        (ratio(self.left_out_pairs as f64, all), ratio(self.left_out_weight, all))
+    }
+
     /// Both phases' sums.
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -233,6 +220,8 @@ impl PhaseRecord {
             first_unit_s: self.first_unit_s + other.first_unit_s,
             experts: self.experts + other.experts,
             expert_tokens: self.expert_tokens + other.expert_tokens,
+            left_out_pairs: self.left_out_pairs + other.left_out_pairs,
+            left_out_weight: self.left_out_weight + other.left_out_weight,
             hits: self.hits + other.hits,
             guessed_hits: self.guessed_hits + other.guessed_hits,
             guessed_loads: self.guessed_loads + other.guessed_loads,
@@ -248,8 +237,14 @@ impl PhaseRecord {
 
     fn is_possible(&self) -> bool {
         let times = [self.time_s, self.blocks_s, self.compute_s, self.stall_s, self.disk_busy_s];
-        let parts =
-            [self.kernels_s, self.moving_s, self.waiting_s, self.first_unit_s, self.draft_s];
+        let parts = [
+            self.kernels_s,
+            self.moving_s,
+            self.waiting_s,
+            self.first_unit_s,
+            self.draft_s,
+            self.left_out_weight,
+        ];
         times.iter().chain(&parts).all(|time| time.is_finite() && *time >= 0.0)
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 A setting for --compare is one of these, or several with commas between:
   exact  loading=mapped|on-demand  memory=SIZE  policy=NAME  prefetch=NAME
-  devices=NAMES  threads=N  chunk=N
+  devices=NAMES  threads=N  chunk=N  experts=N  skip-cold=PART
   npu=spill|prune|pad|off  npu-headroom=X (builds with feature npu)")]
 pub(crate) struct Eval {
     /// GGUF file (any part of a split one), or a name as `motley pull` takes
@@ -32,8 +32,8 @@ pub(crate) struct Eval {
     /// Seed that picks the questions
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u32,
-    /// Evaluate under another setting on the same items, and show the paired difference; may
-    /// be given several times
+    /// Evaluate under another setting on the same items, and show the paired difference, of a text
+    /// how far the next token's distribution is from the first setting's; may be given several times
     #[arg(long, value_name = "SETTING")]
     pub(crate) compare: Vec<String>,
     #[command(flatten)]
@@ -46,7 +46,8 @@ pub(crate) struct Eval {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct What {
-    /// Perplexity of a text
+    /// Perplexity of a text; where a setting approximates, tokens are computed one by one, as answers
+    /// are, and their speed is shown
     #[arg(long, value_name = "FILE")]
     pub(crate) text: Option<PathBuf>,
     /// Yes-or-no questions about passages, BoolQ's JSON lines

@@ -7,6 +7,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
+mod approximate;
 mod bench;
 mod calibrate;
 mod env;
@@ -28,6 +29,7 @@ mod tune;
 mod wishes;
 mod worker;
 
+pub(crate) use approximate::Approximate;
 pub(crate) use bench::Bench;
 pub(crate) use calibrate::{Calibrate, Doctor};
 pub(crate) use env::Env;

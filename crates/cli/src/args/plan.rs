@@ -1,5 +1,6 @@
 //! What `motley plan` and `motley predict` take.
 
+use super::approximate::Approximate;
 use super::wishes::{TrustArgs, Wishes};
 use super::worker::WorkersArgs;
 use clap::{Args, ValueEnum};
@@ -27,7 +28,19 @@ pub(crate) struct Plan {
     #[command(flatten)]
     pub(crate) wishes: Wishes,
     #[command(flatten)]
+    pub(crate) approximate: Approximate,
+    /// Choose the strongest approximation that `motley eval --compare` measured to diverge by at
+    /// most so much from the model as it is (KL, nats per token), e.g. 0.02
+    #[arg(long, value_name = "KL", value_parser = accepted_kl, conflicts_with_all = ["experts", "skip_cold"],
+          help_heading = "Approximations (never chosen by default; `motley eval --compare` tells what they cost)")]
+    pub(crate) accept_kl: Option<f64>,
+    #[command(flatten)]
     pub(crate) workers: WorkersArgs,
+}
+
+fn accepted_kl(text: &str) -> Result<f64, String> {
+    let kl: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if kl.is_finite() && kl > 0.0 { Ok(kl) } else { Err("write a number above 0".to_owned()) }
 }
 
 /// `motley predict`.

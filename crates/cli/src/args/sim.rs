@@ -2,10 +2,10 @@
 
 use crate::npu::LadderArgs;
 use clap::{Args, ValueEnum};
-use motley_sched::ByMemory;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::strategy::StrategyChoice;
+use motley_sched::{ByMemory, SkipCold};
 use motley_sim::setup::{CacheSize, DEFAULT_PREDICTION};
 use std::path::PathBuf;
 
@@ -42,6 +42,8 @@ pub(crate) struct Sim {
     #[command(flatten)]
     pub(crate) hosts: HostArgs,
     #[command(flatten)]
+    pub(crate) approximate: SimApproximate,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct Sim {
 pub(crate) struct HostArgs {
     /// Decode with so many workers beside the machine alone and beside whole layers on each machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16),
-        conflicts_with_all = ["run", "choose", "faults", "cache", "timeline", "svg", "curves"])]
+        conflicts_with_all = ["run", "choose", "faults", "cache", "skip_cold", "timeline", "svg", "curves"])]
     pub(crate) workers: Option<u16>,
     /// What every worker is, of which the CPU, RAM and disk count (default: the same machine)
     #[arg(long, value_name = "NAME|FILE", requires = "workers")]
@@ -117,6 +119,19 @@ pub(crate) struct ChoiceArgs {
     /// Let loads fail, the link slow down and units stall, by this seed
     #[arg(long, value_name = "SEED")]
     pub(crate) faults: Option<u64>,
+}
+
+/// What a run would leave out; how much worse its answers were, no simulation can tell.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Approximations")]
+pub(crate) struct SimApproximate {
+    /// Experts per token in place of the model's own number: of recorded routing the strongest
+    #[arg(long, value_name = "N", conflicts_with = "curves")]
+    pub(crate) experts: Option<u16>,
+    /// Leave out experts that would have to be read from disk where their weight is below this part
+    /// of an even share of the token's, e.g. 0.5
+    #[arg(long, value_name = "PART", conflicts_with_all = ["curves", "run", "choose"])]
+    pub(crate) skip_cold: Option<SkipCold>,
 }
 
 /// What is written beside the table.

@@ -1,6 +1,7 @@
 //! Flags a decision is made from: what a run may use, and what it is to do. As typed; `decide` in
 //! `motley-plan` says what comes of them.
 
+use super::approximate::Approximate;
 use clap::{Args, ValueEnum};
 use motley_engine::{PolicyChoice, PrefetchChoice};
 use motley_model::KvType;
@@ -15,14 +16,23 @@ use std::path::PathBuf;
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    #[command(flatten)]
+    pub(crate) approximate: Approximate,
     /// Execute a plan (`motley plan MODEL --json > FILE`) in place of the flags above
     #[arg(long, value_name = "FILE", help_heading = "Loading", conflicts_with_all = [
         "threads", "memory", "devices", "loading", "policy", "prefetch", "exact", "context", "kv",
-        "chunk",
+        "chunk", "experts", "skip_cold",
     ])]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
+}
+
+impl LoadArgs {
+    /// As `decide` takes them, for a session with these outputs.
+    pub(crate) fn asked(&self, outputs: Outputs) -> Asked {
+        self.approximate.beside(self.wishes.asked(outputs))
+    }
 }
 
 /// Whether a file not seen before is tried first.

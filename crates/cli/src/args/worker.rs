@@ -63,10 +63,15 @@ pub(crate) struct WorkersArgs {
 }
 
 impl WorkersArgs {
+    /// Whether some were named.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.workers.is_empty()
+    }
+
     /// Refuses the static graphs beside them: both take rows before the others.
     pub(crate) fn check_beside(&self, npu: &NpuArgs) -> Result<()> {
         ensure!(
-            self.workers.is_empty() || !npu.is_used(),
+            !self.is_used() || !npu.is_used(),
             "--workers and --npu both take rows before the others; use one of them"
         );
         Ok(())

@@ -8,7 +8,7 @@ use crate::args::{Bench, Global};
 use crate::commands::measure_job::{Job, Outcome, streams_shape};
 use crate::commands::neighbours;
 use crate::known::Known;
-use crate::load::decision;
+use crate::load::{check_skip, decision};
 use crate::npu;
 use crate::page::progress_target;
 use crate::terminal::{print_json, print_page};
@@ -125,7 +125,9 @@ fn job(global: &Global, bench: &Bench) -> Result<Job> {
     load.wishes.at_least(context);
     let runtime = Runtime::start(Seam::Registered)?;
     let known = Known::to_run(&runtime, global, &bench.model, load.trust)?;
+    let known = known.with_experts(load.approximate.experts)?;
     let decision = decision(&known, &load, Outputs::One)?;
+    check_skip(&decision, bench.workers.is_used())?;
     // Those not met before are met now: runs cannot ask.
     Workers::reach(&bench.workers, runtime, &known.files.paths[0], decision.exact)?;
     let fits = decision.session.context_tokens;

@@ -96,6 +96,10 @@ impl Source {
             let why = "tokens were guessed ahead: only the number of cores can be asked about";
             return Ok((None, Some(why.into())));
         }
+        if record.streaming.as_ref().is_some_and(|streaming| streaming.skip_cold.is_some()) {
+            let why = "experts were left out: only the number of cores can be asked about";
+            return Ok((None, Some(why.into())));
+        }
         if record.streaming.is_none() {
             let why = "every expert was in memory: only the number of cores can be asked about";
             return Ok((None, Some(why.into())));
@@ -209,6 +213,12 @@ impl Explained {
             let kept = streaming.cache_slots;
             let ways = format!("{}, prefetch {}", streaming.policy, streaming.prefetch);
             facts.push(("Experts", format!("{kept} stay ({ways}), {} resident", percent(hits))));
+            let both = self.record.prefill.plus(&self.record.decode);
+            if let (Some(part), (pairs, weight)) = (streaming.skip_cold, both.left_out()) {
+                let (pairs, weight) = (percent(pairs), percent(weight));
+                let below = format!("{pairs} of routed pairs, {weight} of their weight");
+                facts.push(("Left out", format!("{below} (--skip-cold {part})")));
+            }
             if let Some(least) = streaming.cache_slots_least.filter(|least| *least < kept) {
                 let why = "memory was scarce, which a replay does not know";
                 facts.push(("", format!("at times only {least}: {why}")));

@@ -270,11 +270,13 @@ fn engine_options(job: &Job, runtime: &Runtime) -> Result<EngineOptions> {
     let same_threads = |options| EngineOptions { yields_cores: false, ..options };
     if let Some(decision) = &job.decision {
         let options = EngineOptions::of(decision, runtime, Vec::new())?;
-        // The bare engine has no way to leave experts on disk, and shares none: it maps the file.
+        // The bare engine has no way to leave experts on disk, and shares none: it maps the file, and
+        // computes the model as it is.
         let bare = |options: EngineOptions| EngineOptions {
             loading: Loading::Mapped,
             devices: None,
             memory_bytes: None,
+            experts_used: None,
             ..options
         };
         return Ok(same_threads(if job.bare { bare(options) } else { options }));

@@ -3,8 +3,8 @@
 
 use crate::blocks::predict::PredictionAccuracy;
 use crate::blocks::resident::ExpertPlaces;
-use motley_sched::Phase;
 use motley_sched::scheduler::Counts;
+use motley_sched::{LeftOut, Phase};
 use motley_store::Counters;
 use motley_trace::PhaseRecord;
 use std::sync::Mutex;
@@ -20,6 +20,8 @@ pub struct StreamFigures {
     pub disk: Counters,
     /// How good predictions of the next layer were, when there are any.
     pub predicted: Option<PredictionAccuracy>,
+    /// Pairs that were not computed.
+    pub left_out: LeftOut,
     /// Experts that may stay now; fewer than `slots_most` while memory is scarce (M3).
     pub slots: u32,
     /// The fewest that could.
@@ -112,6 +114,8 @@ pub(crate) fn added(
         stall_s: times.stall.as_secs_f64(),
         experts: counts.lookups - earlier.lookups,
         expert_tokens,
+        left_out_pairs: after.left_out.pairs - before.left_out.pairs,
+        left_out_weight: after.left_out.weight - before.left_out.weight,
         hits: counts.hits - earlier.hits,
         guessed_hits: counts.guessed_hits - earlier.guessed_hits,
         guessed_loads: counts.guessed_loads - earlier.guessed_loads,

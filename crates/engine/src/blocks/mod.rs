@@ -7,6 +7,7 @@
 //! * [`first_unit`]: a unit that takes rows before the others; `npu`: one (feature `npu`);
 //!   [`remote`]: another, which is other machines.
 //! * `predict`: router scores and guesses for those who ask; `gates`: the routers.
+//! * `skip`: pairs that are left out, and what makes up for them.
 //! * `loads`: the experts of a block, counted.
 //! * [`resident`]: which experts are in memory, for others to read.
 //! * [`pressure`]: the machine's memory, before and while it runs.
@@ -32,5 +33,6 @@ pub mod pressure;
 pub mod remote;
 pub mod resident;
 pub mod routing;
+mod skip;
 pub(crate) mod step;
 mod way;

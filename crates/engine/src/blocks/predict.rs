@@ -5,10 +5,11 @@ use crate::blocks::gates::Gates;
 use motley_ggml::{CpuUnit, ExpertBlock, ProjectError};
 use motley_sched::prefetch::Prediction;
 use motley_sched::{Phase, Rules};
+use std::sync::Arc;
 
 /// Looks at the hidden rows of a block through the routers.
 pub(crate) struct Predictor {
-    gates: Gates,
+    gates: Arc<Gates>,
     wants: Wants,
     logits: Vec<f32>,
     order: Vec<u16>,
@@ -60,7 +61,7 @@ impl Wants {
 }
 
 impl Predictor {
-    pub(crate) fn new(gates: Gates, wants: Wants) -> Self {
+    pub(crate) fn new(gates: Arc<Gates>, wants: Wants) -> Self {
         let experts = gates.experts();
         Self {
             gates,
@@ -206,7 +207,7 @@ mod tests {
         ContextOptions, PoolChoice, Way,
     };
     use motley_testkit::synth::Arch;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     #[test]
     fn the_highest_are_chosen() {

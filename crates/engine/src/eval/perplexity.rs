@@ -8,6 +8,15 @@ use crate::session::{Session, SessionError};
 use motley_ggml::TokenizeError;
 use serde::Serialize;
 
+/// How the tokens of a window are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// In chunks, as a prompt.
+    Chunks,
+    /// One after the other, as an answer.
+    TokenByToken,
+}
+
 /// A text as windows of tokens.
 ///
 /// Window `i` reads tokens `[i·w, (i+1)·w)` and predicts `[i·w + 1, (i+1)·w + 1)`, so
@@ -50,19 +59,35 @@ impl Windows {
         self.begin.len() + self.window_tokens
     }
 
-    /// Mean negative log-likelihood of window `index`, nats per token.
-    pub fn score(&self, session: &mut Session, index: usize) -> Result<f64, SessionError> {
+    /// Mean negative log-likelihood of window `index`, nats per token. `on_logits` sees those of every
+    /// token that is scored.
+    pub fn score(
+        &self,
+        session: &mut Session,
+        (index, pace): (usize, Pace),
+        on_logits: &mut dyn FnMut(&[f32]),
+    ) -> Result<f64, SessionError> {
         let start = index * self.window_tokens;
         let read = &self.tokens[start..start + self.window_tokens];
         let predicted = &self.tokens[start + 1..=start + self.window_tokens];
         session.clear();
         let input: Vec<i32> = self.begin.iter().chain(read).copied().collect();
         let mut sum = 0.0;
-        session.score(&input, &mut |at, logits| {
+        let mut seen = |at: usize, logits: &[f32]| {
             if let Some(at) = at.checked_sub(self.begin.len()) {
                 sum -= log_probability(logits, predicted[at]);
+                on_logits(logits);
             }
-        })?;
+        };
+        match pace {
+            Pace::Chunks => session.score(&input, &mut seen)?,
+            Pace::TokenByToken => {
+                for (at, &token) in input.iter().enumerate() {
+                    session.decode(token)?;
+                    seen(at, session.logits());
+                }
+            }
+        }
         Ok(sum / self.window_tokens as f64)
     }
 }

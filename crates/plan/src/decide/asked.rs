@@ -3,9 +3,9 @@
 
 use crate::budget::saved_states;
 use motley_model::KvType;
-use motley_sched::ByMemory;
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
+use motley_sched::{ByMemory, SkipCold};
 use serde::{Deserialize, Serialize};
 
 /// Least length of a KV cache when nobody says, and the length where text is scored.
@@ -41,6 +41,8 @@ pub struct Asked {
     pub outputs: Outputs,
     pub policy: Option<ByMemory<PolicyChoice>>,
     pub prefetch: Option<ByMemory<PrefetchChoice>>,
+    /// Weak experts that would have to be read are left out.
+    pub skip_cold: Option<SkipCold>,
     /// The same bits wherever experts are.
     pub exact: bool,
     /// Length of the prompt that speeds are predicted for.
@@ -85,6 +87,7 @@ impl Default for Asked {
             outputs: Outputs::One,
             policy: None,
             prefetch: None,
+            skip_cold: None,
             exact: false,
             prompt_tokens: DEFAULT_PROMPT_TOKENS,
         }

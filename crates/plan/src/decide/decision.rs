@@ -59,6 +59,9 @@ pub struct Decision {
     pub kernels: ExpertKernels,
     /// Weights in the file's order: equal to the last bit whatever the placement (M5).
     pub exact: bool,
+    /// Experts per token in place of the model's own number; `None` where it uses that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts_used: Option<u32>,
     pub prefill: Prediction,
     pub decode: Prediction,
     pub why: Why,
@@ -109,6 +112,9 @@ pub struct Why {
     pub kv: String,
     pub rules: String,
     pub exact: String,
+    /// What is computed otherwise than the model says; none where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approximate: Option<String>,
 }
 
 impl Decision {

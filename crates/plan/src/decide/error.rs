@@ -1,6 +1,6 @@
 //! Wishes that cannot be obeyed, each with the reason and the way out.
 
-use motley_model::{KvType, NotInBlocks};
+use motley_model::{KvType, NotInBlocks, Unweighed};
 use motley_sched::{NotThere, UnknownName};
 
 use crate::budget::TooLittleMemory;
@@ -42,6 +42,21 @@ pub enum DecideError {
          --memory"
     )]
     NothingToDecide { flag: &'static str },
+    /// What is left out makes other bits.
+    #[error(
+        "--skip-cold leaves experts out, and --exact promises the bits of the model as it is; leave \
+         one of the two out"
+    )]
+    SkipExact,
+    /// Nothing would have to be read.
+    #[error(
+        "--skip-cold would leave nothing out: every expert is in memory; leave it out, or give less \
+         --memory"
+    )]
+    SkipNothing,
+    /// What an expert adds is known only once it is computed.
+    #[error("--skip-cold cannot tell which experts count little: {0}; leave it out")]
+    SkipUnweighed(#[from] Unweighed),
     /// A rule for a memory that nothing is brought to.
     #[error(transparent)]
     NotThere(#[from] NotThere),

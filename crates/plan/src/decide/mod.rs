@@ -95,6 +95,7 @@ pub fn decide(facts: &Facts<'_>, asked: &Asked) -> Result<Decision, DecideError>
         expert_costs: expert_costs(facts, asked, &attempt)?,
         kernels,
         exact: asked.exact,
+        experts_used: facts.model.fewer_of.map(|_| facts.model.demand.used),
         prefill,
         decode,
         placement: attempt.placement,

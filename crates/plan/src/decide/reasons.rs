@@ -39,7 +39,19 @@ pub(super) fn why(
             false => "not asked for: weights may be rearranged, and the last bits may differ",
         }
         .into(),
+        approximate: approximate(facts, ruled),
     }
+}
+
+fn approximate(facts: &Facts<'_>, ruled: &Ruled<'_>) -> Option<String> {
+    let used = facts.model.demand.used;
+    let fewer =
+        facts.model.fewer_of.map(|own| format!("{used} of the {own} experts a token would use"));
+    let skip = ruled.rules.skip_cold.map(|part| {
+        format!("experts on disk are left out below {part} of an even share of a token's weights")
+    });
+    let said: Vec<String> = fewer.into_iter().chain(skip).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 fn loading(facts: &Facts<'_>, asked: &Asked, attempt: &Attempt<'_>, ruled: &Ruled<'_>) -> String {

@@ -5,7 +5,7 @@ use motley_machine::Regime;
 use motley_profile::{Arrangement, ChosenRules, Profile};
 use motley_sched::cache::PolicyChoice;
 use motley_sched::prefetch::PrefetchChoice;
-use motley_sched::{ByMemory, Memories, Rules, UnknownName};
+use motley_sched::{ByMemory, Memories, Rules, SkipCold, UnknownName};
 
 use super::asked::Asked;
 use super::attempt::Attempt;
@@ -46,7 +46,28 @@ pub(super) fn rules<'a>(
         Some(chosen) => names(chosen)?,
         None => (asked.policy.unwrap_or_default(), asked.prefetch.unwrap_or_default()),
     };
-    Ok(Ruled { rules: defaults.with(&policy, &prefetch, memories)?, chosen })
+    let rules = defaults.with(&policy, &prefetch, memories)?;
+    let skip_cold = skip_cold(facts, asked, regime)?;
+    Ok(Ruled { rules: Rules { skip_cold, ..rules }, chosen })
+}
+
+/// Only what would be read can be left out, and only where its weight is known.
+fn skip_cold(
+    facts: &Facts<'_>,
+    asked: &Asked,
+    regime: Regime,
+) -> Result<Option<SkipCold>, DecideError> {
+    if asked.skip_cold.is_none() {
+        return Ok(None);
+    }
+    if let Some(unweighed) = &facts.model.unweighed {
+        return Err(unweighed.clone().into());
+    }
+    match (asked.exact, regime) {
+        (true, _) => Err(DecideError::SkipExact),
+        (false, Regime::BeyondRam) => Ok(asked.skip_cold),
+        (false, _) => Err(DecideError::SkipNothing),
+    }
 }
 
 type Chosen = (ByMemory<PolicyChoice>, ByMemory<PrefetchChoice>);

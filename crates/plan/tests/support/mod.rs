@@ -65,6 +65,7 @@ pub(crate) fn spec(numbers: Numbers) -> ModelSpec {
         shape: shape(numbers),
         experts: numbers.experts,
         used: numbers.used,
+        fewer_of: None,
         expert_width: width,
         shared: None,
         leading_dense_layers: 0,

@@ -20,6 +20,7 @@
 //! - `layer`: the items of the current layer and the queues of its units and links.
 //! - [`places`]: cache slots and staging of a tier, leases on them, what is under way.
 //! - `tier`: places, idle time and guesses of one tier; `links`: what each link takes next.
+//! - `leave_out`: which routed pairs are not computed at all.
 //! - [`idle`]: measured idle link time as a budget for prefetches (M4).
 //! - [`pace`]: when the coming layers will be routed.
 
@@ -28,6 +29,7 @@ use motley_trace::{ExpertGrid, ExpertKey};
 
 use crate::cache::{ExpertCache, SlotId};
 use crate::prefetch::Prediction;
+use crate::skip::SkipCold;
 use crate::strategy::Strategy;
 use crate::work::{
     Costs, LayerPlan, LayerWork, MAX_TIERS, Phase, Presence, Share, Tier, Unit, Whereabouts,
@@ -37,6 +39,7 @@ use crate::work::{
 pub mod action;
 pub mod idle;
 mod layer;
+mod leave_out;
 mod links;
 pub mod pace;
 pub mod places;
@@ -92,6 +95,7 @@ pub struct Scheduler {
     items: Vec<WorkItem>,
     links_free_in: Vec<Nanos>,
     plan: LayerPlan,
+    skip_cold: Option<SkipCold>,
     counts: Counts,
 }
 
@@ -125,6 +129,7 @@ impl Scheduler {
             grid,
             outlook: Outlook::default(),
             items: Vec::new(),
+            skip_cold: None,
             counts: Counts::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! An evaluation as a page for people: one table of figures with their 95 % intervals,
 //! one of paired differences.
 
-use super::report::{Difference, EvalReport, Subject};
+use super::report::{Difference, EvalReport, Run, Subject};
 use crate::npu::NpuRow;
 use crate::page::{table, width_of};
 use comfy_table::presets;
@@ -16,6 +16,10 @@ pub(crate) fn render(report: &EvalReport, columns: Option<u16>) -> String {
             let interval = show(&figure, what.digits);
             let value = format!("{:.*}", what.digits, figure.value);
             figures.add_row([run.setting.clone(), what.name, items, value, interval]);
+        }
+        for [what, value] in run_rows(run) {
+            let none = String::new();
+            figures.add_row([run.setting.clone(), what, none.clone(), value, none]);
         }
     }
     let mut page = figures.trim_fmt() + "\n";
@@ -67,7 +71,7 @@ struct What {
 fn rows(subject: &Subject) -> Vec<(What, String, Interval)> {
     match subject {
         Subject::Text(text) => {
-            let what = What { name: "perplexity".into(), digits: 3 };
+            let (what, text) = (What { name: "perplexity".into(), digits: 3 }, &text.perplexity);
             vec![(what, format!("{} tokens", text.tokens), text.perplexity)]
         }
         Subject::Questions { task, answers } => {
@@ -85,14 +89,32 @@ fn rows(subject: &Subject) -> Vec<(What, String, Interval)> {
     }
 }
 
+/// What is of a run and of no subject.
+fn run_rows(run: &Run) -> Vec<[String; 2]> {
+    let speed = run.decode_per_s.map(|speed| ["tokens per second".into(), format!("{speed:.2}")]);
+    let left_out = run.left_out.map(|(pairs, weight)| {
+        let (pairs, weight) = (100.0 * pairs, 100.0 * weight);
+        ["routed pairs left out".into(), format!("{pairs:.1} % (weight {weight:.1} %)")]
+    });
+    speed.into_iter().chain(left_out).collect()
+}
+
 fn difference_rows(difference: &Difference) -> Vec<[String; 4]> {
     match difference {
-        Difference::Text { perplexity_ratio: ratio } => vec![[
-            "perplexity, 2nd over 1st".into(),
-            format!("{:.5}", ratio.value),
-            show(ratio, 5),
-            String::new(),
-        ]],
+        Difference::Text { perplexity_ratio: ratio, divergence } => {
+            let row = |name: &str, figure: &Interval| {
+                let value = format!("{:.5}", figure.value);
+                [name.to_owned(), value, show(figure, 5), String::new()]
+            };
+            let ratio = std::iter::once(row("perplexity, 2nd over 1st", ratio));
+            let far = divergence.iter().flat_map(|found| {
+                [
+                    row("KL divergence, nats", &found.kl),
+                    row("same likeliest token", &found.same_top),
+                ]
+            });
+            ratio.chain(far).collect()
+        }
         Difference::Questions { task, accuracy, accuracy_per_byte, counts } => {
             let row = |name: &str, figure: &Interval, counts: String| {
                 let name = format!("{task} {name}, 2nd minus 1st");

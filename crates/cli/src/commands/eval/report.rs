@@ -2,7 +2,8 @@
 
 use crate::args::Eval;
 use crate::npu::NpuRow;
-use motley_engine::eval::{Answers, Interval, PairedCounts, Perplexity, Task};
+use motley_engine::eval::{Answers, Divergence, Interval, PairedCounts, Perplexity, Task};
+use motley_plan::price::Approximation;
 use serde::Serialize;
 
 /// The whole outcome.
@@ -22,9 +23,27 @@ pub(crate) struct EvalReport {
 pub(crate) struct Run {
     pub(crate) setting: String,
     pub(crate) subjects: Vec<Subject>,
+    /// How the model was computed otherwise than it says.
+    #[serde(skip_serializing_if = "is_none")]
+    pub(crate) approximation: Approximation,
+    /// Whether the setting changes nothing else.
+    #[serde(skip)]
+    pub(crate) only_approximates: bool,
+    /// Part of the experts memory had room for.
+    pub(crate) held: f64,
+    /// Tokens per second, where they were computed one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decode_per_s: Option<f64>,
+    /// Shares of routed pairs and of their weight, where some may be left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) left_out: Option<(f64, f64)>,
     /// What a static-graph device did; empty without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) npu: Vec<OnDevice>,
+}
+
+fn is_none(approximation: &Approximation) -> bool {
+    approximation.is_none()
 }
 
 /// What a static-graph device did for one subject.
@@ -47,16 +66,27 @@ pub(crate) struct Against {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
-    Text(Perplexity),
+    Text(Text),
     Questions { task: Task, answers: Answers },
+}
+
+/// A text under one setting.
+#[derive(Debug, Serialize)]
+pub(crate) struct Text {
+    #[serde(flatten)]
+    pub(crate) perplexity: Perplexity,
+    /// From what the first setting said; absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) divergence: Option<Divergence>,
 }
 
 /// The same items under two settings.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Difference {
-    /// Perplexity of the second setting over the first's.
-    Text { perplexity_ratio: Interval },
+    /// Perplexity of the second setting over the first's, and how far its distributions are from
+    /// the first's.
+    Text { perplexity_ratio: Interval, divergence: Option<Divergence> },
     /// Accuracy of the second setting minus the first's.
     Questions { task: Task, accuracy: Interval, accuracy_per_byte: Interval, counts: PairedCounts },
 }
@@ -88,7 +118,8 @@ impl EvalReport {
 fn difference((first, second): (&Subject, &Subject)) -> Option<Difference> {
     match (first, second) {
         (Subject::Text(first), Subject::Text(second)) => {
-            Some(Difference::Text { perplexity_ratio: first.ratio(second) })
+            let perplexity_ratio = first.perplexity.ratio(&second.perplexity);
+            Some(Difference::Text { perplexity_ratio, divergence: second.divergence.clone() })
         }
         (Subject::Questions { task, answers }, Subject::Questions { answers: second, .. }) => {
             Some(Difference::Questions {

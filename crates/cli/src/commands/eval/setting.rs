@@ -1,6 +1,6 @@
 //! The settings an evaluation runs under, and how `--compare` changes them.
 
-use crate::args::{Eval, LoadArgs, LoadingArg, parse_devices, parse_size};
+use crate::args::{Approximate, Eval, LoadArgs, LoadingArg, parse_devices, parse_size};
 use crate::npu::NpuArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
@@ -11,17 +11,29 @@ pub(crate) struct Setting {
     pub(crate) name: String,
     pub(crate) load: LoadArgs,
     pub(crate) npu: NpuArgs,
+    /// Whether it differs from what was typed in approximations alone.
+    pub(crate) only_approximates: bool,
 }
 
 impl Setting {
     /// As typed, without `--compare`.
     pub(crate) fn given(eval: &Eval) -> Self {
-        Self { name: "as given".into(), load: eval.load.clone(), npu: eval.npu.clone() }
+        Self {
+            name: "as given".into(),
+            load: eval.load.clone(),
+            npu: eval.npu.clone(),
+            only_approximates: true,
+        }
     }
 
     /// The same with `text` applied: `exact`, `memory=2G`, `policy=lru,threads=1`.
     pub(crate) fn changed(&self, text: &str) -> Result<Self> {
-        let mut setting = Self { name: text.into(), ..self.clone() };
+        let approximates = |change: &str| {
+            let (key, _) = change.split_once('=').unwrap_or((change, ""));
+            ["experts", "skip-cold"].contains(&key.trim())
+        };
+        let only_approximates = text.split(',').all(approximates);
+        let mut setting = Self { name: text.into(), only_approximates, ..self.clone() };
         for change in text.split(',') {
             let (key, value) = change.split_once('=').unwrap_or((change, ""));
             setting
@@ -29,6 +41,12 @@ impl Setting {
                 .with_context(|| format!("--compare {text}: {change}"))?;
         }
         Ok(setting)
+    }
+
+    /// Whether the model is computed otherwise than it says.
+    pub(crate) fn is_approximate(&self) -> bool {
+        let Approximate { experts, skip_cold } = self.load.approximate;
+        experts.is_some() || skip_cold.is_some()
     }
 
     fn apply(&mut self, key: &str, value: &str) -> Result<()> {
@@ -46,11 +64,13 @@ impl Setting {
             "devices" => wishes.devices = parse_devices(value).map_err(anyhow::Error::msg)?,
             "threads" => wishes.threads = Some(number(value, 512)?),
             "chunk" => wishes.chunk = Some(number(value, 4096)?),
+            "experts" => self.load.approximate.experts = Some(number(value, 1024)?),
+            "skip-cold" => self.load.approximate.skip_cold = Some(value.parse()?),
             "npu" => self.npu.set(value)?,
             "npu-headroom" => self.npu.set_headroom(value)?,
             _ => bail!(
                 "no such setting; there are exact, loading, memory, policy, prefetch, devices, \
-                 threads, chunk, npu, npu-headroom"
+                 threads, chunk, experts, skip-cold, npu, npu-headroom"
             ),
         }
         Ok(())

@@ -7,13 +7,16 @@ mod helped;
 
 use crate::args::{Global, PlanArgs};
 use crate::known::{Known, THIS, read_profile};
+use crate::load::check_skip;
 use crate::page::{Fact, align_right, bar, facts, number, percent, printable, table, width_of};
+use crate::prices;
 use crate::terminal::print;
 use anyhow::Result;
 use comfy_table::presets;
 use helped::Helped;
 use motley_engine::{Runtime, Seam};
 use motley_model::format_bytes;
+use motley_plan::price::Approximation;
 use motley_plan::{Asked, Decision, Outputs, Prediction, Regime, Term, Work};
 use serde_json::json;
 
@@ -29,15 +32,23 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
         }
         other => (Known::described(motley_machine::find(other)?, &args.model)?, None),
     };
+    known = known.with_experts(args.approximate.experts)?;
     if let Some(path) = &args.profile {
         known.profile = Some(read_profile(path)?);
     }
-    let asked = Asked {
+    let mut asked = Asked {
         goal: args.goal.into(),
         prompt_tokens: args.prompt,
-        ..args.wishes.asked(Outputs::One)
+        ..args.approximate.beside(args.wishes.asked(Outputs::One))
     };
+    if let Some(kl) = args.accept_kl {
+        let approximation = accepted(&known, kl, &asked)?;
+        known = known.with_experts(approximation.experts_used)?;
+        asked.skip_cold = approximation.skip_cold;
+    }
     let decision = known.decide(&asked)?;
+    let price = prices::said(&known.spec, &known.files.paths[0], &decision);
+    check_skip(&decision, args.workers.is_used())?;
     let helped = Helped::ask(args, runtime, &known, (&asked, &decision))?;
     let width = width_of(columns);
     let text = match (global.json, &helped) {
@@ -45,13 +56,23 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, columns: Option<u16>) -> Res
         (true, Some(helped)) => {
             serde_json::to_string_pretty(&json!({ "plan": decision, "workers": helped }))?
         }
-        (false, None) => render(&decision, width),
-        (false, Some(helped)) => render(&decision, width) + "\n" + &facts(&helped.facts(), width),
+        (false, None) => render(&decision, price.as_deref(), width),
+        (false, Some(helped)) => {
+            render(&decision, price.as_deref(), width) + "\n" + &facts(&helped.facts(), width)
+        }
     };
     print(global.json, &text)
 }
 
-fn render(plan: &Decision, width: u16) -> String {
+/// The strongest approximation whose price is accepted.
+fn accepted(known: &Known, kl: f64, asked: &Asked) -> Result<Approximation> {
+    let as_it_is = known.decide(asked)?;
+    let path = &known.files.paths[0];
+    let kept = prices::find(&known.spec, path);
+    Ok(prices::accepted(kept.as_ref(), kl, &as_it_is, path)?.approximation)
+}
+
+fn render(plan: &Decision, price: Option<&str>, width: u16) -> String {
     let title = format!(" {} on {}", printable(&plan.model.name), plan.machine);
     let parts = [
         title,
@@ -59,7 +80,7 @@ fn render(plan: &Decision, width: u16) -> String {
         placement(plan, width),
         speeds(plan, width),
         terms(plan, width),
-        facts(&settings(plan), width),
+        facts(&settings(plan, price), width),
     ];
     parts.join("\n")
 }
@@ -172,7 +193,7 @@ fn name(work: Work) -> &'static str {
     }
 }
 
-fn settings(plan: &Decision) -> Vec<Fact> {
+fn settings(plan: &Decision, price: Option<&str>) -> Vec<Fact> {
     let session = plan.session;
     let chunk = format!("{} tokens ({})", session.chunk_tokens, plan.why.chunk);
     let context = format!("{} tokens ({})", session.context_tokens, plan.why.context);
@@ -185,6 +206,8 @@ fn settings(plan: &Decision) -> Vec<Fact> {
         ("Threads", plan.why.threads.clone()),
         ("Exact", plan.why.exact.clone()),
     ];
+    all.extend(plan.why.approximate.iter().map(|said| ("Approximate", said.clone())));
+    all.extend(price.map(|price| ("", price.to_owned())));
     all.extend(plan.why.nodes.iter().map(|said| ("Nodes", said.clone())));
     all.extend(plan.assumed.iter().map(|note| ("Assumed", note.clone())));
     all

@@ -180,8 +180,15 @@ fn streamed(stats: &SessionStats, stream: &StreamFigures) -> String {
         true => format!(", {} of {} slots while memory is scarce", stream.slots, stream.slots_most),
         false => String::new(),
     };
+    let left_out = match both.left_out() {
+        (pairs, weight) if pairs > 0.0 => {
+            let (pairs, weight) = (100.0 * pairs, 100.0 * weight);
+            format!(", {pairs:.1} % of routed pairs left out with {weight:.1} % of their weight")
+        }
+        _ => String::new(),
+    };
     format!(
-        "; {:.0} % of experts were resident, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token{predicted}{shrunk}",
+        "; {:.0} % of experts were resident, {:.1} MB read per token at {:.0} MB/s, disk busy {:.0} %, waited {:.1} ms per token{predicted}{left_out}{shrunk}",
         100.0 * both.hit_rate(),
         stream.disk.bytes as f64 / 1e6 / tokens,
         stream.disk.mb_per_s(),

@@ -20,7 +20,7 @@ mod told;
 use crate::args::{Global, Run, SpeculateArg};
 use crate::known::Known;
 use crate::last::{self, Keep, LastRun, write_record};
-use crate::load::{execute, sampling};
+use crate::load::{check_skip, execute, sampling};
 use crate::npu;
 use crate::sandbox::{Needs, Sandbox};
 use crate::terminal::{note, print_json};
@@ -46,7 +46,8 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
         "--json is for one answer: give a question with -p, with -f or through a pipe"
     );
     let runtime = Runtime::start(Seam::Registered)?;
-    let mut known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
+    let known = Known::to_run(&runtime, global, &run.model, run.load.trust)?;
+    let mut known = known.with_experts(run.load.approximate.experts)?;
     known.measure_once(&runtime, global)?;
     let mut load = run.load.clone();
     load.wishes.prompt = question.tokens_about(known.spec.shape.context_tokens);
@@ -56,6 +57,7 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let energy = EnergyWatch::of(Path::new("/"), &decision);
     let chat = Chat::prepare(&question, run, known.measured.clone())?;
     run.workers.check_beside(&run.npu)?;
+    check_skip(&decision, run.workers.is_used() || run.npu.is_used())?;
     let workers = Workers::divided(&run.workers, runtime, &known.files.paths[0], &decision)?;
     let files =
         [known.files.paths.as_slice(), draft.as_ref().map_or(&[][..], Draft::files)].concat();
@@ -74,7 +76,8 @@ pub(crate) fn run(global: &Global, run: &Run) -> Result<()> {
     let on_graphs = npu::attach(&mut engine, &run.npu, chunk_tokens, Some(share))?;
     timeline::check(run, &engine)?;
     let speculate = speculate(global, run, &decision, &engine)?;
-    let last = LastRun::start(&engine, &run.model, kept(run, speculate));
+    let replays = speculate == Speculate::Off && decision.rules.skip_cold.is_none();
+    let last = LastRun::start(&engine, &run.model, kept(run, replays));
     let options = SessionOptions { speculate, ..SessionOptions::of(&decision) };
     let mut session = last::session(&engine, &options, last.as_ref())?;
     let _draft =
@@ -129,11 +132,12 @@ fn speculate(
     Ok(Speculate::Off)
 }
 
-fn kept(run: &Run, speculate: Speculate) -> Keep {
-    match speculate {
+/// `replays` when what is routed is what is computed.
+fn kept(run: &Run, replays: bool) -> Keep {
+    match replays {
         _ if run.no_record => Keep::Nothing,
-        Speculate::Auto => Keep::Figures,
-        Speculate::Off => Keep::Everything,
+        true => Keep::Everything,
+        false => Keep::Figures,
     }
 }
 

@@ -96,7 +96,8 @@ impl Loader for FromPlans {
 
 impl FromPlans {
     fn engine(&self, planned: &Planned) -> Result<Engine> {
-        let opened = ModelSpec::open(&planned.path)?;
+        let (spec, files) = ModelSpec::open(&planned.path)?;
+        let opened = spec.with_experts_used(files, planned.decision.experts_used)?;
         ensure!(
             opened.0 == *planned.spec,
             "{}: is another model than when the server was started; start it again",

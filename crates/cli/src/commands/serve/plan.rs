@@ -3,6 +3,7 @@
 
 use crate::args::{Global, LoadArgs, Serve};
 use crate::known::Known;
+use crate::load::check_skip;
 use crate::npu;
 use anyhow::{Context, Result, bail, ensure};
 use motley_engine::batching::PrefixCache;
@@ -56,7 +57,8 @@ pub(super) fn plan(runtime: &Runtime, global: &Global, serve: &Serve) -> Result<
     serve.workers.check_beside(&serve.npu)?;
     let mut known = Vec::new();
     for path in &paths {
-        let mut one = Known::to_run(runtime, global, path, serve.load.trust)?;
+        let one = Known::to_run(runtime, global, path, serve.load.trust)?;
+        let mut one = one.with_experts(serve.load.approximate.experts)?;
         one.measure_once(runtime, global)?;
         known.push(one);
     }
@@ -81,7 +83,7 @@ fn side_by_side(
 ) -> Result<Vec<LoadArgs>> {
     let mut load = serve.loading();
     let size = |(known, path): (&Known, &PathBuf)| {
-        let mut least = load.wishes.asked(outputs(serve, &known.spec));
+        let mut least = load.asked(outputs(serve, &known.spec));
         least.context_tokens.get_or_insert(DEFAULT_CONTEXT_TOKENS);
         let found = known.decide(&least).with_context(|| no_plan(path))?;
         Ok(found.budget.largest_sensible_bytes())
@@ -109,6 +111,8 @@ fn one(
 ) -> Result<Planned> {
     let (decision, npu_share) = npu::decide(&known, load, outputs(serve, &known.spec), &serve.npu)
         .with_context(|| no_plan(&path))?;
+    let known = known.with_experts(decision.experts_used)?;
+    check_skip(&decision, serve.workers.is_used() || serve.npu.is_used())?;
     let paced = serve.step_time.is_some();
     ensure!(
         !(decision.exact && paced),

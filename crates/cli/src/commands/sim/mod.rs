@@ -69,7 +69,7 @@ pub(crate) fn run(global: &Global, sim: &Sim, columns: Option<u16>) -> Result<()
     if let Some(workers) = sim.hosts.workers {
         return hosts::run(global, (sim, workers), (choices, &subject), columns);
     }
-    let setup = Setup::new(&choices)?;
+    let setup = Setup::new(&choices)?.skipping(sim.approximate.skip_cold)?;
     if sim.choice.choose {
         return choose::run(global, &machine, &subject, &setup, columns);
     }

@@ -35,6 +35,9 @@ pub(super) struct SimReport {
     hit_rate: f64,
     guessed_hit_rate: f64,
     lookups: u64,
+    /// Shares of routed pairs and of their weight; absent where nothing may be left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<[f64; 2]>,
     prefill: PhaseReport,
     decode: PhaseReport,
     wall_s: f64,
@@ -101,6 +104,7 @@ impl SimReport {
             hit_rate: outcome.hit_rate(),
             guessed_hit_rate: per_lookup(counts.guessed_hits),
             lookups: counts.lookups,
+            left_out: setup.scheduler.rules.skip_cold.map(|_| left_out(outcome)),
             prefill: PhaseReport::new(&outcome.prefill),
             decode: PhaseReport::new(&outcome.decode),
             wall_s: outcome.wall.as_s(),
@@ -114,6 +118,12 @@ impl SimReport {
             link_idle_share: outcome.share_of_wall(outcome.link_idle()),
         }
     }
+}
+
+/// Shares of routed pairs and of their weight.
+fn left_out(outcome: &Outcome) -> [f64; 2] {
+    let all = outcome.weighed_pairs.max(1) as f64;
+    [outcome.left_out.pairs as f64 / all, outcome.left_out.weight / all]
 }
 
 fn busy(setup: &Setup, outcome: &Outcome) -> Vec<Busy> {
@@ -174,6 +184,10 @@ fn run_facts(report: &SimReport) -> Vec<Fact> {
     facts.push(("Prefill", speed(&report.prefill)));
     facts.push(("Decode", speed(&report.decode)));
     facts.push(("Hit rate", hits(report)));
+    if let Some([pairs, weight]) = report.left_out {
+        let (pairs, weight) = (percent(pairs), percent(weight));
+        facts.push(("Left out", format!("{pairs} of routed pairs, {weight} of their weight")));
+    }
     facts
 }
 

@@ -9,6 +9,7 @@ use crate::terminal::{print_json, print_page};
 use anyhow::{Context, Result};
 use comfy_table::presets;
 use motley_sim::Outcome;
+use motley_sim::fewer::fewer_experts;
 use motley_sim::outcome::PhaseOutcome;
 use motley_sim::rerun::{PolicyHits, Rerun, check_pair};
 use motley_sim::spans::Spans;
@@ -21,8 +22,12 @@ pub(super) fn run(global: &Global, sim: &Sim, record: &Path, columns: Option<u16
     let name = || format!("cannot use {}", record.display());
     let text = std::fs::read_to_string(record).with_context(name)?;
     let record = RunRecord::parse(&text).with_context(name)?;
-    let trace = read(&sim.trace[0])?;
-    check_pair(&record, &trace)?;
+    let recorded = read(&sim.trace[0])?;
+    check_pair(&record, &recorded)?;
+    let trace = match sim.approximate.experts {
+        Some(used) => fewer_experts(recorded, used)?,
+        None => recorded,
+    };
     let rerun = Rerun::of(&record)?;
     let mut spans = sim.output.svg.as_ref().map(|_| Spans::default());
     let outcome = rerun.run(&trace, spans.as_mut())?;

@@ -4,6 +4,7 @@ use crate::args::{Sim, SyntheticArgs, WasteArgs};
 use crate::commands::trace::open;
 use anyhow::{Context, Result, bail};
 use motley_model::{ModelSpec, Role, Sizes, SpecTensor};
+use motley_sim::fewer::fewer_experts;
 use motley_sim::shape::{Dense, ModelShape};
 use motley_sim::synth::{Synth, SynthParams};
 use motley_trace::{Trace, TraceHeader};
@@ -28,7 +29,17 @@ pub(super) struct Subject {
 }
 
 impl Subject {
+    /// As asked for, approximations included.
     pub(super) fn gather(sim: &Sim, seed: u64) -> Result<Self> {
+        let mut subject = Self::as_it_is(sim, seed)?;
+        if let Some(used) = sim.approximate.experts {
+            subject.trace = fewer_experts(subject.trace, used)?;
+            subject.shape.k = used;
+        }
+        Ok(subject)
+    }
+
+    fn as_it_is(sim: &Sim, seed: u64) -> Result<Self> {
         let asked = shape(sim)?;
         let Some(path) = sim.trace.first() else {
             let shape = match asked {

@@ -5,7 +5,7 @@ use super::units::{Arrivals, Disk, DiskDone, Landed, UnitFailed};
 use crate::blocks::gates::GatesError;
 use crate::blocks::options::StreamingOptions;
 use crate::blocks::resident::ResidentExperts;
-use motley_model::{LayerExperts, Matrix, ModelSpec, OpenedFile, TensorPart};
+use motley_model::{LayerExperts, Matrix, ModelSpec, OpenedFile, TensorPart, Unweighed};
 use motley_sched::Purpose;
 use motley_store::{
     Arena, ArenaError, ArenaSpec, ChooseError, Completion, Counters, Disk as _, ExpertLease,
@@ -37,6 +37,9 @@ pub enum ExpertsError {
     /// The routers cannot be read.
     #[error(transparent)]
     Gates(#[from] GatesError),
+    /// What an expert adds is known only once it is computed.
+    #[error("--skip-cold cannot tell which experts count little: {0}; leave it out")]
+    Unweighed(#[from] Unweighed),
 }
 
 /// The experts of one model and the memory some of them are in.

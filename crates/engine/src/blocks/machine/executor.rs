@@ -11,7 +11,7 @@ use crate::sync::{Builder, Condvar, JoinHandle, Mutex, MutexGuard};
 use motley_cost::Nanos;
 use motley_sched::scheduler::Place;
 use motley_sched::spans::Spans;
-use motley_sched::{AtOnce, Purpose, Routing, Scheduler, Share};
+use motley_sched::{AtOnce, LeftOut, Purpose, RoutedPairs, Routing, Scheduler, Share};
 use motley_trace::ExpertKey;
 use std::sync::Arc;
 
@@ -159,6 +159,11 @@ impl<D: Device> Executor<D> {
         let failed = board.ended().or_else(|| board.failed.take());
         let rows = std::mem::take(&mut board.rows);
         failed.map_or(Ok(BlockDone { rows, flow }), Err)
+    }
+
+    /// The pairs of a layer that are left out, asked before it is run without them.
+    pub fn leave_out(&self, pairs: &RoutedPairs<'_>, left_out: &mut Vec<bool>) -> LeftOut {
+        self.shared.lock().scheduler.leave_out(self.shared.clock.now(), pairs, left_out)
     }
 
     /// Uses `slots` of the memory that is filled from disk for experts that stay, between blocks

@@ -17,6 +17,7 @@ use crate::blocks::options::StreamingOptions;
 use crate::blocks::predict::{Predictor, Wants};
 use crate::blocks::pressure::PressureWatch;
 use crate::blocks::resident::{ExpertPlaces, ResidentExperts};
+use crate::blocks::skip::Skipper;
 use motley_cost::{ComputeCost, Nanos, TransferCost};
 use motley_ggml::gpu::{GpuBlock, GpuUnit, Refused};
 use motley_ggml::{ComputeOutcome, CpuUnit, ExpertBlock};
@@ -26,7 +27,7 @@ use motley_sched::cache::Routed;
 use motley_sched::prefetch::Prediction;
 use motley_sched::regime::typical_hybrid;
 use motley_sched::shares::Shares;
-use motley_sched::{Costs, Phase, Routing, Rules, SchedulerSetup};
+use motley_sched::{Costs, Phase, RoutedPairs, Routing, Rules, SchedulerSetup};
 use motley_store::MappedFiles;
 use motley_trace::{TraceHeader, record::FORMAT_VERSION};
 use std::collections::HashSet;
@@ -56,6 +57,7 @@ pub(crate) struct MachineBlocks {
     started: Option<Started>,
     loads: Loads,
     predictor: Option<Predictor>,
+    skipper: Option<Skipper>,
 }
 
 /// Experts on disk.
@@ -116,8 +118,8 @@ impl MachineBlocks {
             slots_least: cache_slots,
             clock: Clock::wall(),
         };
-        let predictor = predictor(&source, &options.rules)?;
-        Ok(Self::over(source, Some(stream), devices, (predictor, handle)))
+        let routers = Routers::of(&source, &options.rules)?;
+        Ok(Self::over(source, Some(stream), devices, (routers, handle)))
     }
 
     /// Devices beside the CPU, which has every expert.
@@ -126,22 +128,22 @@ impl MachineBlocks {
         devices: DeviceOptions,
         handle: MachineHandle,
     ) -> Result<Self, ExpertsError> {
-        let predictor = predictor(&source, &devices.rules)?;
-        Ok(Self::over(source, None, Some(devices), (predictor, handle)))
+        let routers = Routers::of(&source, &devices.rules)?;
+        Ok(Self::over(source, None, Some(devices), (routers, handle)))
     }
 
     fn over(
         source: MachineSource,
         stream: Option<Stream>,
         devices: Option<DeviceOptions>,
-        (predictor, handle): (Option<Predictor>, MachineHandle),
+        (Routers { predictor, skipper }, handle): (Routers, MachineHandle),
     ) -> Self {
         let (layers, experts) = (source.spec.layers.len(), source.spec.experts as usize);
         let rooms = devices.as_ref().map_or(0, |options| options.devices.len());
         let empty = |_| Arc::new(ResidentExperts::new(layers, experts));
         let on_devices = (0..rooms).map(empty).collect();
         let (started, loads) = (None, Loads::default());
-        Self { source, stream, devices, handle, on_devices, started, loads, predictor }
+        Self { source, stream, devices, handle, on_devices, started, loads, predictor, skipper }
     }
 
     /// Where experts are, readable while it changes.
@@ -170,6 +172,7 @@ impl MachineBlocks {
         if let Some(predictor) = &mut self.predictor {
             predictor.look(phase, block, self.loads.experts(), cpu);
         }
+        self.leave_out(block, cpu)?;
         let (scores, predictions): (&[f32], &[Prediction]) = match &self.predictor {
             Some(predictor) => (predictor.scores(), predictor.predictions()),
             None => (&[], &[]),
@@ -188,9 +191,27 @@ impl MachineBlocks {
         let done = done.map_err(|error| error.to_string())?;
         done.rows.iter().for_each(|rows| rows.scatter(block));
         Ok(Some(match done.flow {
-            Flow::Done => ComputeOutcome::Done,
+            Flow::Done => {
+                self.skipper.iter().for_each(|skipper| skipper.make_up(block));
+                ComputeOutcome::Done
+            }
             Flow::Cancelled => ComputeOutcome::Aborted,
         }))
+    }
+
+    /// Leaves out what weighs little and would have to be read, where that was asked for.
+    fn leave_out(&mut self, block: &mut ExpertBlock<'_>, cpu: &mut CpuUnit) -> Result<(), String> {
+        let (Some(skipper), Some(started)) = (&mut self.skipper, &self.started) else {
+            return Ok(());
+        };
+        let choose = |pairs: &RoutedPairs<'_>, left_out: &mut Vec<bool>| {
+            started.executor.leave_out(pairs, left_out)
+        };
+        let some = skipper.leave_out(block, cpu, choose).map_err(|error| error.to_string())?;
+        if some {
+            self.loads.count(block.rows().map(|(_, _, expert)| expert));
+        }
+        Ok(())
     }
 
     /// What was done since the beginning; nothing before the first block.
@@ -201,6 +222,7 @@ impl MachineBlocks {
             counts: figures.counts,
             disk: disk.counters,
             predicted: self.predictor.as_ref().map(Predictor::accuracy),
+            left_out: self.skipper.as_ref().map(Skipper::sum).unwrap_or_default(),
             slots,
             slots_least: stream.slots_least,
             slots_most,
@@ -338,12 +360,27 @@ impl Drop for MachineBlocks {
     }
 }
 
-fn predictor(source: &MachineSource, rules: &Rules) -> Result<Option<Predictor>, ExpertsError> {
-    let wants = Wants::of(rules);
-    if !wants.any() {
-        return Ok(None);
+/// Those who look at blocks through the routers.
+#[derive(Default)]
+struct Routers {
+    predictor: Option<Predictor>,
+    skipper: Option<Skipper>,
+}
+
+impl Routers {
+    /// Reads the routers if somebody needs them under `rules`.
+    fn of(source: &MachineSource, rules: &Rules) -> Result<Self, ExpertsError> {
+        let (wants, skips) = (Wants::of(rules), rules.skip_cold.is_some());
+        if !wants.any() && !skips {
+            return Ok(Self::default());
+        }
+        if skips {
+            source.spec.weighs_by_rows()?;
+        }
+        let gates = Arc::new(Gates::read(&source.spec, &source.files)?);
+        let skipper = skips.then(|| Skipper::new(Arc::clone(&gates), &source.spec));
+        Ok(Self { predictor: wants.any().then(|| Predictor::new(gates, wants)), skipper })
     }
-    Ok(Some(Predictor::new(Gates::read(&source.spec, &source.files)?, wants)))
 }
 
 /// The disk as measured. Computing is not measured here; where the CPU is the only unit no
