@@ -37,7 +37,8 @@ fn a_small_budget_is_beyond_ram_and_json_reads_back() {
         .expect("a plan");
     assert_eq!(everything.placement.regime, Regime::OneMemory);
     let bytes = (everything.budget.smallest_bytes() + 5 * everything.budget.slot_bytes).to_string();
-    let less = text(&[&["plan", model, "--json", "--memory", &bytes][..], &SHAPE].concat());
+    let less =
+        text(&[&["plan", model, "--json", "--memory", &bytes, "--kv", "f16"][..], &SHAPE].concat());
     let less = Decision::from_json(&less).expect("a plan");
     assert_eq!((less.placement.regime, less.placement.ram_slots()), (Regime::BeyondRam, 7));
     assert!(less.decode.tokens_per_s < everything.decode.tokens_per_s);
@@ -66,7 +67,8 @@ fn a_saved_plan_runs_and_one_of_another_model_is_refused() {
     let whole = Decision::from_json(&text(&["plan", model, "--json", "--context", "4096"]))
         .expect("a plan");
     let bytes = (whole.budget.smallest_bytes() + 5 * whole.budget.slot_bytes).to_string();
-    let saved = text(&[&["plan", model, "--json", "--memory", &bytes][..], &SHAPE].concat());
+    let saved =
+        text(&[&["plan", model, "--json", "--memory", &bytes, "--kv", "f16"][..], &SHAPE].concat());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.json");
     std::fs::write(&path, &saved).unwrap();

@@ -28,6 +28,7 @@ const SHAPE: SessionOptions = SessionOptions {
     kv: motley_model::KvType::F16,
     precise_attention: true,
     scores: false,
+    windows: false,
     speculate: Speculate::Off,
 };
 /// Slots beside the least: most experts are read for each token.
@@ -98,7 +99,8 @@ fn answer(session: &mut Session, prompt: &[i32], sampling: Sampling, most: usize
     let mut tokens = Vec::new();
     let finish = session.generate(prompt, &generation, &mut |token| {
         tokens.push(token);
-        if tokens.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let enough = most < ANSWER_TOKENS && tokens.len() == most;
+        if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let ended = if most < ANSWER_TOKENS { Finish::Stopped } else { Finish::Length };
     assert_eq!(finish.expect("it answers"), ended);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::error::SpecError;
 use crate::files::ModelFiles;
 use crate::gguf::{MetaArray, MetaValue, Metadata};
-use crate::hparams::Keys;
+use crate::keys::Keys;
 use crate::spec::ModelSpec;
 
 /// How many experts a token uses.

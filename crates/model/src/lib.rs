@@ -47,8 +47,8 @@ mod spec;
 mod summary;
 mod values;
 mod vocabulary;
-mod windows;
 mod weighed;
+mod windows;
 
 pub use bytes::format_bytes;
 pub use embedding::{Embedding, Pooling};

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use motley_model::gguf::GgmlType;
-use motley_model::{
-    KvType, Matrix, ModelSpec, NotInBlocks, Role, Sizes, TensorPart, Unweighed,
-};
+use motley_model::{KvType, Matrix, ModelSpec, NotInBlocks, Role, Sizes, TensorPart, Unweighed};
 
 use crate::budget::{Budget, SessionShape};
 use crate::demand::Demand;

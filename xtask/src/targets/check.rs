@@ -1,5 +1,7 @@
 //! One check of one target.
 
+#![allow(clippy::disallowed_methods, reason = "it says how long checks took")]
+
 use super::report::CheckReport;
 use super::systems::{Check, Target};
 use super::tools::Tools;

@@ -1,5 +1,7 @@
 //! Tests of one target, built for it and run by an emulator.
 
+#![allow(clippy::disallowed_methods, reason = "it says how long checks took")]
+
 use super::report::TestReport;
 use super::systems::{Runner, Target};
 use super::tools::Tools;

@@ -6,9 +6,7 @@ use motley_sched::SkipCold;
 
 /// The approximations.
 #[derive(Debug, Clone, Copy, Default, Args)]
-#[command(
-    next_help_heading = "Approximations (never chosen by default; `motley eval --compare` tells what they cost)"
-)]
+#[command(next_help_heading = "Approximations, off by default")]
 pub(crate) struct Approximate {
     /// Experts per token in place of the model's own number, at most that many: fewer bytes and
     /// less work for every token, and other answers, the same every time

@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     /// Choose the strongest approximation that `motley eval --compare` measured to diverge by at
     /// most so much from the model as it is (KL, nats per token), e.g. 0.02
     #[arg(long, value_name = "KL", value_parser = accepted_kl, conflicts_with_all = ["experts", "skip_cold"],
-          help_heading = "Approximations (never chosen by default; `motley eval --compare` tells what they cost)")]
+          help_heading = "Approximations, off by default")]
     pub(crate) accept_kl: Option<f64>,
     #[command(flatten)]
     pub(crate) workers: WorkersArgs,

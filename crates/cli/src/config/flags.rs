@@ -12,6 +12,10 @@ use toml::{Table, Value};
 
 /// Flags that are never set but by typing them.
 const TYPED_ONLY: [&str; 2] = ["help", "version"];
+/// Flags of single commands that mean something else elsewhere: those are typed too, so that a value
+/// meant for the others does not reach them.
+const OTHER_MEANING: [(&str, &str); 3] =
+    [("worker", "experts"), ("import", "experts"), ("summary", "experts")];
 
 /// A flag that was set without being typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,9 +75,15 @@ pub(crate) fn is_settable(arg: &Arg) -> bool {
     arg.get_long().is_some_and(|long| !TYPED_ONLY.contains(&long))
 }
 
+/// Whether a flag of `command` can be.
+fn is_settable_in(command: &str, arg: &Arg) -> bool {
+    let long = arg.get_long().unwrap_or_default();
+    is_settable(arg) && !OTHER_MEANING.contains(&(command, long))
+}
+
 /// Flags that can be set, of `command` and all commands below it.
 pub(crate) fn all_flags(command: &Command) -> BTreeSet<String> {
-    let own = command.get_arguments().filter(|arg| is_settable(arg));
+    let own = command.get_arguments().filter(|arg| is_settable_in(command.get_name(), arg));
     let own = own.filter_map(|arg| arg.get_long().map(str::to_owned));
     own.chain(command.get_subcommands().flat_map(all_flags)).collect()
 }
@@ -110,7 +120,12 @@ fn unknown(key: &str, known: &BTreeSet<String>) -> anyhow::Error {
 fn extended(mut command: Command, own: &Table, tables: &Table) -> Result<Command> {
     let values = |flag: &str| own.iter().find(|(key, _)| flag_of(key) == flag);
     let mut wrong = None;
-    command = command.mut_args(|arg| match extended_arg(arg.clone(), &values) {
+    let called = command.get_name().to_owned();
+    let extended = |arg: Arg| match is_settable_in(&called, &arg) {
+        true => extended_arg(arg, &values),
+        false => Ok(arg),
+    };
+    command = command.mut_args(|arg| match extended(arg.clone()) {
         Ok(arg) => arg,
         Err(error) => {
             wrong = Some(error);
@@ -128,7 +143,7 @@ fn extended(mut command: Command, own: &Table, tables: &Table) -> Result<Command
     for name in names {
         let inner = command.find_subcommand(&name).cloned().unwrap_or_default();
         let (own_tables, own) = below(&inner, own, tables.get(&name))?;
-        let inner = extended(inner, &own, &own_tables)?;
+        let inner = self::extended(inner, &own, &own_tables)?;
         command = command.mut_subcommand(&name, |_| inner);
     }
     Ok(command)
@@ -149,9 +164,6 @@ fn extended_arg<'a>(
     arg: Arg,
     values: &impl Fn(&str) -> Option<(&'a String, &'a Value)>,
 ) -> Result<Arg> {
-    if !is_settable(&arg) {
-        return Ok(arg);
-    }
     let long = arg.get_long().unwrap_or_default().to_owned();
     let mut arg = match arg.get_env() {
         Some(_) => arg.hide_env(true),
@@ -203,6 +215,18 @@ mod tests {
         assert_eq!((run.tokens, run.load.wishes.memory), (Some(3), Some(1 << 30)));
         let Typed::Serve(serve) = parse(file, &["serve", "m"]).unwrap().0.command else { panic!() };
         assert_eq!(serve.port, 9000);
+    }
+
+    #[test]
+    fn a_number_of_experts_for_answers_is_no_workers_share() {
+        let (motley, _) = parse("experts = 3", &["run", "m.gguf"]).unwrap();
+        let Typed::Run(run) = motley.command else { panic!() };
+        assert_eq!(run.load.approximate.experts, Some(3));
+        let (motley, origins) = parse("experts = 3", &["worker", "m.gguf"]).unwrap();
+        let Typed::Worker(worker) = motley.command else { panic!() };
+        assert_eq!((worker.experts, origins.len()), (None, 0));
+        let said = parse("[worker]\nexperts = 3", &["worker", "m.gguf"]).unwrap_err();
+        assert!(format!("{said:#}").contains("`experts`"), "{said:#}");
     }
 
     #[test]

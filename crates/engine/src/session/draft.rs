@@ -11,6 +11,7 @@
 //! ```
 
 use super::error::DraftRefused;
+use super::follower::Follower;
 use super::{Session, SessionError};
 use crate::chunk::Logits;
 use crate::clock::now;
@@ -25,13 +26,7 @@ use std::time::Duration;
 const FEW: usize = MOST_GUESSES;
 
 /// A draft model's timeline.
-pub(super) struct Draft {
-    session: Box<Session>,
-    /// Tokens in its cache.
-    held: Vec<i32>,
-    /// Those that are computed with the next question.
-    waiting: Vec<i32>,
-}
+type Draft = Follower<Session>;
 
 impl Session {
     /// Has `draft`, a session of a small model with the same vocabulary that has computed nothing,
@@ -53,8 +48,7 @@ impl Session {
         draft.clear();
         let figures = self.stats.speculation.get_or_insert_default();
         figures.draft = Some(DraftRecord::default());
-        self.draft =
-            Some(Draft { session: Box::new(draft), held: Vec::new(), waiting: Vec::new() });
+        self.draft = Some(Draft::new(draft));
         Ok(())
     }
 

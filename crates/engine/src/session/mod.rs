@@ -1,8 +1,9 @@
 //! `Session`: one timeline on an engine. Prefill in chunks (N7), decode, cancel; `generate`: whole
-//! answers; `draft`: a small model that guesses for it. Reads the clock for its own timings only.
+//! answers; `draft`: a small model that guesses, a `follower`. Reads the clock for its timings only.
 
 mod draft;
 mod error;
+mod follower;
 mod generate;
 
 pub use error::{DraftRefused, SessionError};
@@ -17,7 +18,7 @@ use crate::energy::EnergyWatch;
 use crate::text::sampling;
 use crate::threads::contention::ContentionWatch;
 use crate::threads::pools;
-use draft::Draft;
+use follower::Follower;
 use motley_cost::Nanos;
 use motley_ggml::{
     Batch, BatchToken, Context, ContextOptions, Model, PoolChoice, Pools, SeamCounts,
@@ -155,7 +156,7 @@ pub struct Session {
     /// `None` computes tokens one by one.
     speculation: Option<Speculation>,
     /// Guesses where the text does not.
-    draft: Option<Draft>,
+    draft: Option<Follower<Self>>,
     stats: SessionStats,
     figures: Arc<SharedFigures>,
     step: Arc<CurrentStep>,

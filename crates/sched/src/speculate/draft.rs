@@ -62,6 +62,12 @@ impl Questions {
         self.token_us.value + self.behind_us.value * behind as f64
     }
 
+    /// What a token takes that is asked for after every one before it. What was not followed is left
+    /// out: it is owed once, by whichever question comes next.
+    pub(super) fn steady_us(&self) -> f64 {
+        self.token_us.value + self.behind_us.value
+    }
+
     /// How often a token is of each class.
     pub(super) fn shares(&self) -> [f64; CLASSES] {
         self.classes.map(|share| share.value)

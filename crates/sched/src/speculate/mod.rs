@@ -46,6 +46,7 @@ impl Speculation {
     /// From now on there is a draft model to ask.
     pub fn use_draft(&mut self) {
         self.questions = Some(Questions::new());
+        self.widths.use_draft();
     }
 
     /// All tokens of the timeline.

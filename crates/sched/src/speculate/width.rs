@@ -15,10 +15,11 @@
 //!
 //! Wrong beliefs are bounded by an account. A pass pays in the time that plain passes would have
 //! taken for its tokens, and takes out what it and its draft took; a pass is affordable when the
-//! account covers it with every guess wrong. It begins with half a token, and a small share of the
-//! time comes in. So no text can lose much more than that, and on one that repeats the first right
-//! guesses, alone in their passes, pay for wider ones. Where guessing does not pay, one guess is
-//! tried now and then, and again at once as long as it is right; a draft model is asked so too.
+//! account covers it with every guess wrong. It begins with half a token, with more beside a draft
+//! model, and a small share of the time comes in. So no text can lose much more than that, and on one
+//! that repeats the first right guesses, alone in their passes, pay for wider ones. Where guessing
+//! does not pay, one guess is tried now and then, and again at once as long as it is right; a draft
+//! model is asked so too.
 
 use super::draft::{Asked, FIRST_RIGHT as DRAFTED_RIGHT, Questions};
 use super::guess::{Kind, Source};
@@ -35,10 +36,13 @@ const PLAIN_EVERY: u32 = 48;
 const GAIN_LEAST: f64 = 1.02;
 /// What the account begins with, in plain passes.
 const FREE_PASSES: f64 = 0.5;
+/// The same beside a draft model, which somebody chose: enough to ask it a few times while it is near
+/// the end of the text. A model that was not asked for long has all of it to follow.
+const FREE_WITH_DRAFT: f64 = 1.5;
 /// Share of the time that comes in.
-const LOSS_SHARE: f64 = 0.02;
+const LOSS_SHARE: f64 = 0.0125;
 /// Most that is on the account, in plain passes: what was won long ago is not gambled away.
-const CREDIT_PASSES: f64 = 8.0;
+const CREDIT_PASSES: f64 = 3.0;
 /// Belief before the first guess, that it is right and that further ones are: high, so that
 /// guesses are tried, and with the weight of one pass.
 const FIRST_RIGHT: f64 = 0.9;
@@ -49,6 +53,8 @@ const KEEP_SHARE: f64 = 0.75;
 /// A draft model knows about the same of all texts.
 const KEEP_DRAFTED: f64 = 0.95;
 const KEEP_TIME: f64 = 0.9;
+/// The same for plain passes: what varies in them by chance would be won or lost on the account.
+const KEEP_PLAIN: f64 = 0.97;
 /// A pass longer than so many means counts as so long: something else was going on.
 const OUTLIER: f64 = 4.0;
 
@@ -80,6 +86,8 @@ pub struct Widths {
     ratios: [Mean; MOST_GUESSES],
     plain_passes: u32,
     passes_since_plain: u32,
+    /// What the account begins with, in plain passes.
+    free_passes: f64,
     /// Time won by guesses less what they cost.
     account_us: f64,
     all_us: f64,
@@ -100,10 +108,16 @@ impl Widths {
             ratios: [Mean::default(); MOST_GUESSES],
             plain_passes: 0,
             passes_since_plain: 0,
+            free_passes: FREE_PASSES,
             account_us: 0.0,
             all_us: 0.0,
             since_wrong_us: [0.0; Source::COUNT],
         }
+    }
+
+    /// There is a draft model to ask.
+    pub(super) fn use_draft(&mut self) {
+        self.free_passes = FREE_WITH_DRAFT;
     }
 
     /// How many guesses of these `kinds` to compute, where `spent_us` went into making them.
@@ -130,7 +144,7 @@ impl Widths {
         if !self.is_warm() || width >= MOST_GUESSES {
             return false;
         }
-        let next_us = questions.next_us(asked);
+        let (next_us, steady_us) = (questions.next_us(asked), questions.steady_us());
         let (spent_us, plain_us) = (asked.time_us, self.plain_us.value.max(f64::MIN_POSITIVE));
         let reached: f64 = kinds.iter().map(|&kind| self.share(kind)).product();
         let price = self.rate(kinds, spent_us).max(1.0);
@@ -139,10 +153,10 @@ impl Widths {
             often * (reached * self.share(Kind::Drafted(class)) - step).max(0.0)
         };
         let won: f64 = questions.shares().into_iter().enumerate().map(worth).sum();
-        if won > GAIN_LEAST * price * next_us / plain_us {
+        if won > GAIN_LEAST * price * steady_us / plain_us {
             return self.can_afford(self.extra_us(width + 1) + spent_us + next_us);
         }
-        width == 0 && self.may_try(Source::Draft, next_us) && self.can_afford(next_us)
+        width == 0 && self.may_try(Source::Draft, steady_us) && self.can_afford(next_us)
     }
 
     /// Learns from a pass.
@@ -171,7 +185,7 @@ impl Widths {
         self.plain_passes = self.plain_passes.saturating_add(1);
         self.passes_since_plain = 0;
         let most = if self.plain_passes > 1 { OUTLIER * self.plain_us.value } else { f64::MAX };
-        self.plain_us.add(time_us.min(most), KEEP_TIME);
+        self.plain_us.add(time_us.min(most), KEEP_PLAIN);
     }
 
     fn learn_ratio(&mut self, width: usize, time_us: f64) {
@@ -236,7 +250,7 @@ impl Widths {
     /// Whether the account covers what is lost when every guess is wrong.
     fn can_afford(&self, lost_us: f64) -> bool {
         let plain_us = self.plain_us.value;
-        lost_us <= self.account_us + FREE_PASSES * plain_us + LOSS_SHARE * self.all_us
+        lost_us <= self.account_us + self.free_passes * plain_us + LOSS_SHARE * self.all_us
     }
 
     /// Whether it is time for a guess that is not expected to pay.

@@ -161,11 +161,9 @@ fn render(report: &HostReport, width: u16) -> String {
     }
     align_right(&mut rows, &[1, 2, 3, 4, 5, 6]);
     format!(
-        " {} on {} and {} × {}: {}\n\n{}\n\n{}\n{}",
+        " {} on {}: {}\n\n{}\n\n{}\n{}",
         printable(&report.model),
         printable(&report.machine),
-        report.workers,
-        printable(&report.worker),
         report.routing,
         facts(&told(report), width),
         speeds.trim_fmt(),
@@ -183,7 +181,8 @@ fn told(report: &HostReport) -> Vec<(&'static str, String)> {
         percent(report.held_alone),
         percent(report.held)
     );
-    let mut told = vec![("Cable", cable), ("Held", held)];
+    let workers = format!("{} × {}", report.workers, printable(&report.worker));
+    let mut told = vec![("Workers", workers), ("Cable", cable), ("Held", held)];
     told.extend(report.note.clone().map(|note| ("Note", note)));
     told.push(("Measured", format!("the last {} decoded tokens", report.measured_tokens)));
     told

@@ -8,7 +8,7 @@
     allow(dead_code, reason = "compiled without the feature only to be tested")
 )]
 
-use super::NoBackends;
+use super::missing::NoBackends;
 use llama_cpp_sys_2 as sys;
 use std::env;
 use std::ffi::CString;

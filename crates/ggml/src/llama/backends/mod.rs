@@ -1,5 +1,6 @@
 //! Where ggml's backends come from: linked into the program, or libraries beside it of which the
-//! fitting ones are loaded. One `cfg`; both files offer the same function.
+//! fitting ones are loaded. One `cfg`; both files offer the same function;
+//! `missing` is what goes wrong.
 //!
 //! Loaded before llama.cpp is initialised, and seen to be there: without any, llama.cpp searches by
 //! itself, and looks into the current folder, which may be anybody's.
@@ -8,11 +9,14 @@
 mod beside;
 #[cfg(not(feature = "dynamic-backends"))]
 mod linked;
+mod missing;
 
 #[cfg(feature = "dynamic-backends")]
 use beside::load;
 #[cfg(not(feature = "dynamic-backends"))]
 use linked::load;
+
+pub use missing::NoBackends;
 
 use llama_cpp_sys_2 as sys;
 
@@ -27,15 +31,4 @@ pub(super) fn start() -> Result<(), NoBackends> {
     // so it looks for none.
     unsafe { sys::llama_backend_init() };
     Ok(())
-}
-
-/// No library with kernels for the CPU where this program looks for them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no libggml-cpu-*.so of this program in {}; install motley anew, or name their folder in \
-     MOTLEY_BACKENDS", .searched.join(" or ")
-)]
-pub struct NoBackends {
-    /// Folders that were looked into.
-    pub searched: Vec<String>,
 }
