@@ -29,7 +29,13 @@ fn every_policy_and_prefetcher_gives_the_same_logits() {
     for policy in ["lru", "lfu", "lfru", "mrs", "blend"] {
         assert!(named(policy, "none").1 == expected, "{policy}");
     }
-    for prefetch in ["previous-token", "next-layer", "prefill-counted", "next-layer+refill"] {
+    for prefetch in [
+        "previous-token",
+        "next-layer",
+        "next-layers-decode",
+        "prefill-counted",
+        "next-layer+refill",
+    ] {
         let (outcome, logits) = named("blend", prefetch);
         assert!(logits == expected, "{prefetch}");
         let guesses = outcome["record"]["decode"]["guessed_loads"].as_u64().unwrap();

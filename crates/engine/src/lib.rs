@@ -63,7 +63,7 @@ pub use blocks::machine::{
     DeviceOptions, DeviceRoom, MachineFigures, MachineHandle, MachineReport,
 };
 pub use blocks::options::StreamingOptions;
-pub use blocks::predict::PredictionAccuracy;
+pub use blocks::predict::{Guessed, PredictionAccuracy};
 pub use blocks::pressure::machine_memory;
 pub use blocks::routing::{RoutedBlock, RoutingWatcher};
 #[cfg(feature = "llama")]

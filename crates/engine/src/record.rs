@@ -27,6 +27,6 @@ pub(crate) fn streaming_record(setup: &SchedulerSetup, stream: &StreamFigures) -
         prefetch_slots: limits.prefetch_slots,
         loads_in_flight: limits.loads_in_flight,
         guesses_in_flight: limits.guesses_in_flight,
-        predicted: stream.predicted.map(|seen| seen.right as f64 / seen.predicted.max(1) as f64),
+        predicted: stream.predicted.map(|seen| seen.ahead[0].share().unwrap_or(0.0)),
     }
 }

@@ -116,7 +116,14 @@ impl Rules {
 
     /// Whether a prefetcher looks at predictions of the coming layers in `phase`.
     pub fn use_predictions_in(&self, phase: Phase) -> bool {
-        [self.ram, self.devices].iter().any(|memory| memory.prefetch.uses_predictions_in(phase))
+        self.layers_ahead_in(phase) > 0
+    }
+
+    /// Of how many coming layers predictions are looked at in `phase`.
+    pub fn layers_ahead_in(&self, phase: Phase) -> u16 {
+        let [ram, devices] =
+            [self.ram, self.devices].map(|memory| memory.prefetch.layers_ahead_in(phase));
+        ram.max(devices)
     }
 }
 

@@ -14,8 +14,6 @@ use crate::drive::{DriveError, drive};
 use crate::predictions::PredictionParams;
 use crate::world::{DenseCost, Truth, World};
 
-/// Layers looked ahead, as the engine does.
-const PREDICTED_LAYERS: u16 = 1;
 /// Part of the next layer's choices that is predicted where no run measured it: what other
 /// systems report.
 pub const DEFAULT_PREDICTION_ACCURACY: f64 = 0.8;
@@ -81,7 +79,7 @@ pub fn again(
         dense: dense(recorded, trace, phase),
     };
     let Truth { costs, dense } = truth(Phase::Decode);
-    let layers = if setup.rules.use_predictions_in(Phase::Decode) { PREDICTED_LAYERS } else { 0 };
+    let layers = setup.rules.layers_ahead_in(Phase::Decode);
     let predictions = PredictionParams { layers, accuracy: prediction_accuracy, seed: 0 };
     let world = World::new(costs, dense).with_prefill(truth(Phase::Prefill));
     let mut world = world.with_predictions(predictions);

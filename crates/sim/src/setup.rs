@@ -30,8 +30,6 @@ use crate::world::{DenseCost, World};
 
 /// Launches of dense work per layer: attention, and what follows it.
 const DENSE_LAUNCHES: f64 = 2.0;
-/// Layers looked ahead by what uses predictions (H2).
-const PREDICTED_LAYERS: u16 = 3;
 
 /// Chance that a choice one layer ahead is predicted, when nobody says.
 pub const DEFAULT_PREDICTION: f64 = 0.8;
@@ -154,9 +152,9 @@ impl Setup {
                 .first(dense)
                 .map_or(DenseCost::default(), |unit| dense_cost(unit, model)),
             predictions: PredictionParams {
-                layers: PREDICTED_LAYERS,
                 accuracy: choices.prediction_accuracy,
                 seed: choices.seed,
+                ..PredictionParams::default()
             },
             faults: choices.faults,
         })
@@ -192,8 +190,7 @@ impl Setup {
         for (tier, keys) in (0..).zip(residents) {
             scheduler.preload(tier, keys);
         }
-        let predicts = setup.rules.use_predictions_in(Phase::Decode);
-        let layers = if predicts { self.predictions.layers } else { 0 };
+        let layers = setup.rules.layers_ahead_in(Phase::Decode);
         let predictions = PredictionParams { layers, ..self.predictions };
         let mut world =
             World::new(self.costs.clone(), self.dense_cost).with_predictions(predictions);

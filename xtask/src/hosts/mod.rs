@@ -49,7 +49,8 @@ pub struct Hosts {
     /// Model for `cable`, `beyond` and `rpc` (default: the synthetic one of 8.5 GB)
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// Folder of llama.cpp's `llama-bench` and `ggml-rpc-server`, built with `GGML_RPC=ON`
+    /// Folder of llama.cpp's `llama-bench` and `ggml-rpc-server`, built with `GGML_RPC=ON` and
+    /// `GGML_CPU_REPACK=OFF`
     #[arg(long, value_name = "FOLDER", required_if_eq("part", "rpc"))]
     llama: Option<PathBuf>,
     /// The `motley` to run (default: the one built beside this program)

@@ -179,7 +179,7 @@ fn bench(folder: &Path, server: &Server, model: &Path, layers: u32) -> Result<f6
     command.args(["--rpc", &server.address(), "-ngl", &layers.to_string(), "-m"]).arg(model);
     let output = command.stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "llama-bench: {}", said.trim());
+    ensure!(output.status.success(), "llama-bench: {}, {}", output.status, said.trim());
     let runs: Value = serde_json::from_slice(&output.stdout)?;
     runs[0]["avg_ts"].as_f64().context("llama-bench gave no speed")
 }

@@ -305,6 +305,10 @@ fn meter(facts: &Facts) -> Option<Line> {
     if !names.is_empty() {
         return Line::good("Energy meter", names.join(", "));
     }
+    if let Some(program) = &facts.meter.root_only {
+        let found = format!("only root may run {program}; energy is estimated");
+        return Line::missing("Energy meter", found, Some("sudo motley …, if you want it".into()));
+    }
     let Some(file) = &facts.meter.unreadable else {
         return Line::missing("Energy meter", "none shown; energy is estimated", None);
     };

@@ -152,6 +152,8 @@ pub struct Meter {
     pub works: bool,
     /// Counter that only root may read.
     pub unreadable: Option<String>,
+    /// Program that would tell, and that only root may run.
+    pub root_only: Option<String>,
 }
 
 impl Facts {
@@ -258,10 +260,12 @@ impl Shown {
 
 impl Meter {
     fn of(found: energy::Found) -> Self {
-        let unreadable = match &found.missing {
-            Some(Missing::Permission { file }) => Some(file.display().to_string()),
-            _ => None,
-        };
-        Self { name: found.meter.name(), works: found.missing.is_none(), unreadable }
+        let (mut unreadable, mut root_only) = (None, None);
+        match &found.missing {
+            Some(Missing::Permission { file }) => unreadable = Some(file.display().to_string()),
+            Some(Missing::RootOnly { program }) => root_only = Some(program.display().to_string()),
+            Some(Missing::NotShown) | None => (),
+        }
+        Self { name: found.meter.name(), works: found.missing.is_none(), unreadable, root_only }
     }
 }

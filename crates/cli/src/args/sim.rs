@@ -102,8 +102,9 @@ pub(crate) struct ChoiceArgs {
     /// memory (default: as `motley run`)
     #[arg(long, value_name = "NAMES")]
     pub(crate) policy: Option<ByMemory<PolicyChoice>>,
-    /// What is fetched early: none, previous-token, next-layer, prefill-counted, refill,
-    /// next-layer+refill; by memory as --policy (default: as `motley run`)
+    /// What is fetched early: none, previous-token, next-layer, next-layer-decode,
+    /// next-layers-decode (three of them), prefill-counted, refill, next-layer+refill, whole-layer;
+    /// by memory as --policy (default: as `motley run`)
     #[arg(long, value_name = "NAMES")]
     pub(crate) prefetch: Option<ByMemory<PrefetchChoice>>,
     /// Try policies and prefetchers, each memory's apart, on the first 70 % of the decoded tokens;

@@ -67,8 +67,9 @@ pub(crate) struct Wishes {
     #[arg(long, value_name = "NAMES")]
     pub(crate) policy: Option<ByMemory<PolicyChoice>>,
     /// What is brought before it is asked for, into idle time: none, previous-token, next-layer,
-    /// next-layer-decode, prefill-counted, refill, next-layer+refill, whole-layer; by memory as
-    /// --policy (default: as replay chose, else next-layer-decode from disk, whole-layer to a GPU)
+    /// next-layer-decode, next-layers-decode (three of them), prefill-counted, refill,
+    /// next-layer+refill, whole-layer; by memory as --policy (default: as replay chose, else
+    /// next-layer-decode from disk, whole-layer to a GPU)
     #[arg(long, value_name = "NAMES")]
     pub(crate) prefetch: Option<ByMemory<PrefetchChoice>>,
     /// Keep weights in the file's own order, on the CPU: slower, and equal to the last bit

@@ -28,6 +28,9 @@ const FLAGS: [&str; 11] = [
     "--disable-tokenizer-autoload",
 ];
 
+/// How often it is started before a test gives up.
+const STARTS: usize = 3;
+
 /// A running gateway; killed when dropped.
 pub(crate) struct Gateway {
     child: Child,
@@ -43,6 +46,12 @@ impl Gateway {
 
     /// Routes by `policy` to servers that are told with [`Gateway::add`].
     pub(crate) fn start(program: &PathBuf, policy: &str) -> Self {
+        let mut starts = (0..STARTS).filter_map(|_| Self::try_start(program, policy));
+        starts.next().expect("the gateway listens")
+    }
+
+    /// `None` where it ends at once: a port that was free may be taken before it is there.
+    fn try_start(program: &PathBuf, policy: &str) -> Option<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let child = Command::new(program)
             .args(["launch", "--host", "127.0.0.1", "--port", &address.port().to_string()])
@@ -51,12 +60,15 @@ impl Gateway {
             .args(["--policy", policy, "--log-level", "warn"])
             .args(FLAGS)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .spawn()
             .expect("smg starts");
-        let gateway = Self { child, address };
-        until("the gateway listens", || std::net::TcpStream::connect(address).is_ok());
-        gateway
+        let mut gateway = Self { child, address };
+        let mut listens = false;
+        until("the gateway listens or ends", || {
+            listens = std::net::TcpStream::connect(address).is_ok();
+            listens || matches!(gateway.child.try_wait(), Ok(Some(_)))
+        });
+        listens.then_some(gateway)
     }
 
     /// Adds a server whose load is read from vLLM's names in its `/metrics`.

@@ -6,6 +6,7 @@ use motley_ggml::Rows;
 use motley_model::gguf::GgmlType;
 use motley_model::{Gating, Groups, ModelSpec, OpenedFile, Role, SpecTensor, read_exact_at};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Why router matrices could not be read.
@@ -94,16 +95,28 @@ impl Gates {
         self.used
     }
 
-    /// Whether the router of `layer` is known.
-    pub(crate) fn knows(&self, layer: usize) -> bool {
-        self.first_row.get(layer).is_some_and(Option::is_some)
+    /// Of at most `most` layers from `first` on, those whose routers are known and lie one after the
+    /// other.
+    pub(crate) fn known_from(&self, first: usize, most: usize) -> Range<usize> {
+        let row = |layer: usize| self.first_row.get(layer).copied().flatten();
+        let follows = |layer: &usize| {
+            let before = row(first).map(|row| row + (layer - first) * self.experts);
+            before.is_some() && row(*layer) == before
+        };
+        first..first + (first..first + most).take_while(follows).count()
     }
 
     /// The router of `layer`.
     pub(crate) fn rows(&self, layer: usize) -> Option<Rows<'_>> {
-        let first = (*self.first_row.get(layer)?)?;
-        let rows = first * self.width..(first + self.experts) * self.width;
-        Some(Rows { weights: &self.weights[rows], width: self.width })
+        self.rows_of(layer..layer + 1)
+    }
+
+    /// The routers of layers that lie one after the other, as one matrix.
+    pub(crate) fn rows_of(&self, layers: Range<usize>) -> Option<Rows<'_>> {
+        let first = (*self.first_row.get(layers.start)?)?;
+        let end = first + self.experts * layers.len();
+        let weights = self.weights.get(first * self.width..end * self.width)?;
+        Some(Rows { weights, width: self.width })
     }
 
     /// One token's logits of `layer` into the scores its experts are weighed by.

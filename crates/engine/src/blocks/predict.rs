@@ -1,11 +1,15 @@
 //! What the scheduler is given beside the routing: router scores of all experts (H3) and
-//! the loads the next layer is expected to have (H2). Computed only for those who ask.
+//! the loads the next layers are expected to have (H2). Computed only for those who ask.
 
 use crate::blocks::gates::Gates;
+use crate::clock::now;
 use motley_ggml::{CpuUnit, ExpertBlock, ProjectError};
 use motley_sched::prefetch::Prediction;
+use motley_sched::prefetch::next_layer::MAX_LAYERS;
 use motley_sched::{Phase, Rules};
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Looks at the hidden rows of a block through the routers.
 pub(crate) struct Predictor {
@@ -20,24 +24,43 @@ pub(crate) struct Predictor {
     confidence: Vec<f32>,
     scores: Vec<f32>,
     predictions: Vec<Prediction>,
+    /// Those whose layers come, with how many layers ahead they were made.
+    pending: Vec<(usize, Prediction)>,
     accuracy: PredictionAccuracy,
 }
 
-/// How good predictions have been.
+/// How good predictions have been, and what they took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PredictionAccuracy {
+    /// One layer ahead, two, three.
+    pub ahead: [Guessed; MAX_LAYERS],
+    /// Time spent on predictions: of it answers wait.
+    pub time: Duration,
+}
+
+/// Of one distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Guessed {
     /// Experts predicted for a layer that was then routed.
     pub predicted: u64,
     /// Of them routed.
     pub right: u64,
 }
 
+impl Guessed {
+    /// Part of the predictions that were right; `None` where there were none.
+    pub fn share(self) -> Option<f64> {
+        (self.predicted > 0).then(|| self.right as f64 / self.predicted as f64)
+    }
+}
+
 /// What somebody asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wants {
     scores: bool,
-    prompts: bool,
-    decode: bool,
+    /// Coming layers to predict.
+    prompts: u16,
+    decode: u16,
 }
 
 impl Wants {
@@ -45,18 +68,18 @@ impl Wants {
     pub(crate) fn of(rules: &Rules) -> Self {
         Self {
             scores: rules.use_scores(),
-            prompts: rules.use_predictions_in(Phase::Prefill),
-            decode: rules.use_predictions_in(Phase::Decode),
+            prompts: rules.layers_ahead_in(Phase::Prefill),
+            decode: rules.layers_ahead_in(Phase::Decode),
         }
     }
 
     /// Whether routers have to be read at all.
     pub(crate) fn any(self) -> bool {
-        self.scores || self.prompts || self.decode
+        self.scores || self.prompts > 0 || self.decode > 0
     }
 
-    fn predictions_in(self, phase: Phase) -> bool {
-        if phase == Phase::Prefill { self.prompts } else { self.decode }
+    fn layers_ahead_in(self, phase: Phase) -> usize {
+        if phase == Phase::Prefill { self.prompts.into() } else { self.decode.into() }
     }
 }
 
@@ -73,6 +96,7 @@ impl Predictor {
             confidence: vec![0.0; experts],
             scores: Vec::new(),
             predictions: Vec::new(),
+            pending: Vec::new(),
             accuracy: PredictionAccuracy::default(),
         }
     }
@@ -94,6 +118,7 @@ impl Predictor {
             self.scores.clear();
             self.predictions.clear();
         }
+        self.pending.extend((1..).zip(self.predictions.iter().cloned()));
     }
 
     fn try_look(
@@ -106,11 +131,14 @@ impl Predictor {
         if self.wants.scores {
             self.average_scores(layer, block, cpu)?;
         }
-        let next = layer + 1;
-        if self.wants.predictions_in(phase) && self.gates.knows(next) {
-            self.predict(next, block, cpu)?;
+        let coming = self.gates.known_from(layer + 1, self.wants.layers_ahead_in(phase));
+        if coming.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let begun = now();
+        let predicted = self.predict(coming, block, cpu);
+        self.accuracy.time += begun.elapsed();
+        predicted
     }
 
     /// Router scores of all experts of the layer, averaged over its tokens.
@@ -118,7 +146,7 @@ impl Predictor {
         &self.scores
     }
 
-    /// Loads expected of the next layer; none after the last.
+    /// Loads expected of the next layers, the nearest first; none after the last.
     pub(crate) fn predictions(&self) -> &[Prediction] {
         &self.predictions
     }
@@ -129,11 +157,18 @@ impl Predictor {
     }
 
     fn compare(&mut self, layer: usize, routed: &[u16]) {
-        let of_layer = |prediction: &&Prediction| usize::from(prediction.layer) == layer;
-        let Some(prediction) = self.predictions.iter().find(of_layer) else { return };
-        let right = prediction.loads.iter().filter(|(expert, _)| routed.contains(expert));
-        self.accuracy.right += right.count() as u64;
-        self.accuracy.predicted += prediction.loads.len() as u64;
+        let ahead = &mut self.accuracy.ahead;
+        self.pending.retain(|(distance, prediction)| {
+            let is_due = usize::from(prediction.layer) == layer;
+            if is_due && let Some(guessed) = ahead.get_mut(distance - 1) {
+                let right = prediction.loads.iter().filter(|(expert, _)| routed.contains(expert));
+                guessed.right += right.count() as u64;
+                guessed.predicted += prediction.loads.len() as u64;
+            }
+            // What is further away than it was made for is of a pass that was given up.
+            let after = usize::from(prediction.layer).saturating_sub(layer);
+            after > 0 && after < *distance
+        });
     }
 
     fn average_scores(
@@ -154,22 +189,30 @@ impl Predictor {
         Ok(())
     }
 
-    /// The next layer's router on this layer's rows: layers change rows little, so most
-    /// of its choice is right.
+    /// The routers of the `coming` layers on this layer's rows, all in one product: layers change
+    /// rows little, so most of their choice is right, of the nearest most.
     fn predict(
         &mut self,
-        next: usize,
+        coming: Range<usize>,
         block: &ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<(), ProjectError> {
-        let Some(rows) = self.gates.rows(next) else { return Ok(()) };
+        let Some(rows) = self.gates.rows_of(coming.clone()) else { return Ok(()) };
         cpu.project(block, rows, &mut self.logits)?;
+        for (at, layer) in coming.clone().enumerate() {
+            self.expect(layer, at, coming.len());
+        }
+        Ok(())
+    }
+
+    /// Loads of `layer`, whose logits are at `at` of `layers` of each token.
+    fn expect(&mut self, layer: usize, at: usize, layers: usize) {
         self.loads.fill(0);
         self.confidence.fill(0.0);
         let (experts, used) = (self.gates.experts(), self.gates.used());
-        for token in self.logits.chunks_exact_mut(experts) {
-            self.gates.score(next, token);
-            self.gates.bias_choice(next, token);
+        for token in self.logits.chunks_exact_mut(experts).skip(at).step_by(layers) {
+            self.gates.score(layer, token);
+            self.gates.bias_choice(layer, token);
             self.gates.limit_groups(token, &mut self.groups);
             choose(token, used, &mut self.order);
             for &expert in &self.order {
@@ -182,8 +225,7 @@ impl Predictor {
             expected.map(|(expert, &tokens)| (expert as u16, tokens)).collect();
         let confidence = |(expert, _): &(u16, u32)| self.confidence[usize::from(*expert)];
         loads.sort_by(|a, b| confidence(b).total_cmp(&confidence(a)));
-        self.predictions.push(Prediction { layer: next as u16, loads });
-        Ok(())
+        self.predictions.push(Prediction { layer: layer as u16, loads });
     }
 }
 

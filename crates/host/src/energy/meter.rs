@@ -44,6 +44,11 @@ pub enum Missing {
         /// File that cannot be read.
         file: PathBuf,
     },
+    /// A program of the system would tell, and only root may run it.
+    RootOnly {
+        /// The program.
+        program: PathBuf,
+    },
     /// The kernel shows no counter and no battery that is being emptied.
     NotShown,
 }

@@ -4,6 +4,7 @@
 //! * `meter`: what all of them answer.
 //! * [`rapl`]: counters of the processor and its memory (Linux powercap).
 //! * [`battery`]: what leaves the battery (laptops and phones without a charger).
+//! * [`powermetrics`]: what macOS estimates of the processor.
 //! * `nvml`: NVIDIA GPUs, with the feature `nvml`; `no_nvml` without it.
 //! * [`none`]: where nothing measures; answers nothing rather than a guess.
 //! * [`sampler`]: the thread; [`Integral`] is the arithmetic without it.
@@ -16,6 +17,7 @@ pub mod none;
 mod nvml;
 #[cfg(feature = "nvml")]
 mod nvml;
+pub mod powermetrics;
 pub mod rapl;
 pub mod sampler;
 
@@ -34,14 +36,21 @@ pub struct Found {
     pub missing: Option<Missing>,
 }
 
-/// The processor's counters where readable, else a battery that is being emptied.
+/// The processor's counters where readable, what macOS says of it, else a battery that is being
+/// emptied.
 pub fn find(root: &Path) -> Found {
-    let refused = match rapl::Rapl::open(root) {
-        Ok(rapl) => return Found { meter: Box::new(rapl), missing: None },
+    let found = |meter: Box<dyn Meter>| Found { meter, missing: None };
+    let mut refused = match rapl::Rapl::open(root) {
+        Ok(rapl) => return found(Box::new(rapl)),
         Err(missing) => missing,
     };
+    match powermetrics::PowerMetrics::open(root) {
+        Some(Ok(program)) => return found(Box::new(program)),
+        Some(Err(missing)) => refused = missing,
+        None => (),
+    }
     match battery::Battery::open(root) {
-        Some(battery) => Found { meter: Box::new(battery), missing: None },
+        Some(battery) => found(Box::new(battery)),
         None => Found { meter: Box::new(none::NoMeter), missing: Some(refused) },
     }
 }

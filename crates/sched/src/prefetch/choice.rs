@@ -5,6 +5,7 @@ use motley_trace::ExpertGrid;
 use crate::named::{Named, by_name};
 use crate::work::Phase;
 
+use super::next_layer::MAX_LAYERS;
 use super::{NextLayer, NoPrefetch, Prefetcher, PrefillCounted, PreviousToken, Refill, WholeLayer};
 
 /// A prefetcher, or the pair HybriMoE uses.
@@ -16,8 +17,11 @@ pub enum PrefetchChoice {
     PreviousToken,
     /// Predicted loads, ranked by what each would save (H2).
     NextLayer,
-    /// The same, in decode only: from disk, a chunk's guesses cost more than they save.
+    /// The same, in decode and of one layer only: from disk, a chunk's guesses cost more than they
+    /// save.
     NextLayerDecode,
+    /// In decode, of the next three layers.
+    NextLayersDecode,
     /// The experts most used in prefill (G4).
     PrefillCounted,
     /// What was missed, when the cache's policy wants it.
@@ -35,12 +39,13 @@ impl PrefetchChoice {
             Self::None => Box::new(NoPrefetch),
             Self::PreviousToken => Box::new(PreviousToken::new(grid)),
             Self::NextLayer => Box::new(NextLayer::default()),
-            Self::NextLayerDecode => Box::new(NextLayer::decode_only()),
+            Self::NextLayerDecode => Box::new(NextLayer::decode_only(1)),
+            Self::NextLayersDecode => Box::new(NextLayer::decode_only(MAX_LAYERS)),
             Self::PrefillCounted => Box::new(PrefillCounted::new(grid)),
             Self::Refill => Box::new(Refill::after(Box::new(NoPrefetch))),
             Self::NextLayerRefill => Box::new(Refill::after(Box::new(NextLayer::default()))),
             Self::WholeLayer => {
-                Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only())))
+                Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only(1))))
             }
         }
     }
@@ -54,8 +59,23 @@ impl PrefetchChoice {
     pub fn uses_predictions_in(self, phase: Phase) -> bool {
         match self {
             Self::NextLayer | Self::NextLayerRefill => true,
-            Self::NextLayerDecode | Self::WholeLayer => phase == Phase::Decode,
+            Self::NextLayerDecode | Self::NextLayersDecode | Self::WholeLayer => {
+                phase == Phase::Decode
+            }
             Self::None | Self::PreviousToken | Self::PrefillCounted | Self::Refill => false,
+        }
+    }
+
+    /// Of how many coming layers in `phase`. In a prompt of one: a chunk needs most experts of a
+    /// layer anyway.
+    pub fn layers_ahead_in(self, phase: Phase) -> u16 {
+        let further = match self {
+            Self::NextLayer | Self::NextLayerRefill => phase == Phase::Decode,
+            _ => self == Self::NextLayersDecode,
+        };
+        match self.uses_predictions_in(phase) {
+            true if further => MAX_LAYERS as u16,
+            uses => u16::from(uses),
         }
     }
 }
@@ -67,6 +87,7 @@ impl Named for PrefetchChoice {
         Self::PreviousToken,
         Self::NextLayer,
         Self::NextLayerDecode,
+        Self::NextLayersDecode,
         Self::PrefillCounted,
         Self::Refill,
         Self::NextLayerRefill,
@@ -80,6 +101,7 @@ impl Named for PrefetchChoice {
             Self::PreviousToken => "previous-token",
             Self::NextLayer => "next-layer",
             Self::NextLayerDecode => "next-layer-decode",
+            Self::NextLayersDecode => "next-layers-decode",
             Self::PrefillCounted => "prefill-counted",
             Self::Refill => "refill",
             Self::NextLayerRefill => "next-layer+refill",
@@ -93,6 +115,21 @@ by_name!(PrefetchChoice);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn layers_ahead_are_those_whose_predictions_are_looked_at() {
+        use PrefetchChoice::{NextLayer, NextLayerDecode, NextLayersDecode, Refill, WholeLayer};
+        for (choice, prompts, decode) in [
+            (Refill, 0, 0),
+            (NextLayer, 1, 3),
+            (NextLayerDecode, 0, 1),
+            (NextLayersDecode, 0, 3),
+            (WholeLayer, 0, 1),
+        ] {
+            let ahead = [Phase::Prefill, Phase::Decode].map(|phase| choice.layers_ahead_in(phase));
+            assert_eq!(ahead, [prompts, decode], "{}", choice.name());
+        }
+    }
 
     #[test]
     fn every_name_builds_the_prefetcher_of_that_name() {

@@ -18,7 +18,7 @@ use crate::work::{LayerWork, Phase, Whereabouts, WorkItem};
 pub const MAX_CANDIDATES: usize = 8;
 /// The same in a layer of more than [`LARGE_LAYER`] active experts.
 pub const MAX_CANDIDATES_LARGE: usize = 2;
-/// How many layers ahead are looked at; the source looks three ahead.
+/// Most layers ahead that are looked at; the source looks three ahead.
 pub const MAX_LAYERS: usize = 3;
 
 /// Up to so many tiers are all looked at in each layer. Of more, one is, in turn, and for one
@@ -29,20 +29,35 @@ pub const MAX_TIERS_AT_ONCE: usize = 2;
 pub const LARGE_LAYER: usize = 32;
 
 /// Ranks predicted experts by what they would save.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NextLayer {
     /// Names nothing in prefill, where a chunk needs most experts anyway.
     decode_only: bool,
+    /// How many layers ahead are looked at.
+    layers: usize,
     timelines: Timelines,
     items: Vec<WorkItem>,
     absent: Vec<usize>,
     gains: Vec<(u64, ExpertKey)>,
 }
 
+impl Default for NextLayer {
+    fn default() -> Self {
+        Self {
+            decode_only: false,
+            layers: MAX_LAYERS,
+            timelines: Timelines::default(),
+            items: Vec::new(),
+            absent: Vec::new(),
+            gains: Vec::new(),
+        }
+    }
+}
+
 impl NextLayer {
-    /// One that names nothing in prefill.
-    pub fn decode_only() -> Self {
-        Self { decode_only: true, ..Self::default() }
+    /// One that names nothing in prefill, and else of so many layers.
+    pub fn decode_only(layers: usize) -> Self {
+        Self { decode_only: true, layers, ..Self::default() }
     }
 
     fn score(&mut self, view: &PrefetchView<'_>, prediction: &Prediction, at: &[Whereabouts]) {
@@ -117,7 +132,7 @@ impl Prefetcher for NextLayer {
         }
         self.gains.clear();
         let is_large = |prediction: &Prediction| prediction.loads.len() > LARGE_LAYER;
-        let layers = if view.predictions.iter().any(is_large) { 1 } else { MAX_LAYERS };
+        let layers = if view.predictions.iter().any(is_large) { 1 } else { self.layers };
         let one = (view.costs.tiers.len() > MAX_TIERS_AT_ONCE).then(|| first_in_time(view, layers));
         let mut at = view.at;
         for (i, prediction) in view.predictions.iter().take(layers).enumerate() {

@@ -38,7 +38,7 @@ const GAIN_LEAST: f64 = 1.02;
 const FREE_PASSES: f64 = 0.5;
 /// The same beside a draft model, which somebody chose: enough to ask it a few times while it is near
 /// the end of the text. A model that was not asked for long has all of it to follow.
-const FREE_WITH_DRAFT: f64 = 1.5;
+const FREE_WITH_DRAFT: f64 = 1.0;
 /// Share of the time that comes in.
 const LOSS_SHARE: f64 = 0.0125;
 /// Most that is on the account, in plain passes: what was won long ago is not gambled away.

@@ -176,18 +176,28 @@ fn no_text_is_much_slower_with_a_draft_model_whatever_it_says() {
 #[test]
 fn a_draft_model_that_is_often_right_pays_as_far_as_its_own_time_allows() {
     let mut before = f64::MAX;
-    for (cost, least) in [(0.02, 1.35), (0.1, 1.2), (0.3, 1.0)] {
-        let mut world = World::drafted(Model { cost, ..HONEST }, 0.3);
-        let mut speculation = world.speculation(0.5);
-        let speed = world.speed(&mut speculation, 600);
+    for (cost, least) in [(0.02, 1.5), (0.1, 1.3), (0.3, 1.05)] {
+        let speed = mean_speed(Model { cost, ..HONEST }, 0.3, 0.5);
         assert!(speed >= least && speed < before, "{cost}: {speed}");
         before = speed;
     }
-    // Beyond RAM a token costs most of one: trials cost what the few that are sure win.
-    let mut world = World::drafted(Model { cost: 0.02, ..HONEST }, 0.6);
-    let mut speculation = world.speculation(0.8);
-    let speed = world.speed(&mut speculation, 600);
-    assert!(speed >= 0.97, "{speed}");
+    // Beyond RAM a token costs most of one: only those the model is sure of are worth it.
+    let speed = mean_speed(Model { cost: 0.02, ..HONEST }, 0.6, 0.8);
+    assert!(speed >= 1.1, "{speed}");
+    // And all of one where tokens next to each other share no experts: little is lost then.
+    let speed = mean_speed(Model { cost: 0.02, ..HONEST }, 0.9, 0.8);
+    assert!(speed >= 0.98, "{speed}");
+}
+
+/// Over texts of 600 tokens: one of them can be unlucky.
+fn mean_speed(model: Model, growth: f64, believed: f64) -> f64 {
+    const TEXTS: u64 = 40;
+    let speeds = (1..=TEXTS).map(|text| {
+        let mut world = World { state: 7919 * text, ..World::drafted(model, growth) };
+        let mut speculation = world.speculation(believed);
+        world.speed(&mut speculation, 600)
+    });
+    speeds.sum::<f64>() / TEXTS as f64
 }
 
 #[test]

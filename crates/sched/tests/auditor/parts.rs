@@ -69,6 +69,6 @@ pub(super) fn prefetcher(number: usize, grid: ExpertGrid) -> Box<dyn Prefetcher>
         2 => Box::new(NextLayer::default()),
         3 => Box::new(PrefillCounted::new(grid)),
         4 => Box::new(Refill::after(Box::new(NextLayer::default()))),
-        _ => Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only()))),
+        _ => Box::new(WholeLayer::before(grid, Box::new(NextLayer::decode_only(1)))),
     }
 }

@@ -2,7 +2,9 @@
 
 use super::talk::{Answer, Talk};
 use crate::npu::{NpuFigures, NpuRow};
-use motley_engine::{Engine, Finish, MachineHandle, MachineReport, SessionStats, StreamFigures};
+use motley_engine::{
+    Engine, Finish, MachineHandle, MachineReport, PredictionAccuracy, SessionStats, StreamFigures,
+};
 use motley_model::format_bytes;
 use motley_plan::Decision;
 use motley_trace::{EnergyRecord, SpeculationRecord, WorkerRecord};
@@ -167,15 +169,24 @@ fn changes(stats: &SessionStats) -> String {
     }
 }
 
+/// How much of the coming layers was known early, the nearest first, and what knowing it took.
+fn guessed(seen: PredictionAccuracy, tokens: f64) -> String {
+    let shares = seen.ahead.iter().filter_map(|guessed| guessed.share());
+    let shares: Vec<String> = shares.map(|share| format!("{:.0} %", 100.0 * share)).collect();
+    let layers = if shares.len() > 1 { "layers" } else { "layer" };
+    let ms = 1e3 * seen.time.as_secs_f64() / tokens;
+    match shares.is_empty() {
+        true => String::new(),
+        false => format!(", next {layers} predicted {} ({ms:.2} ms per token)", shares.join(", ")),
+    }
+}
+
 /// What streaming did: hits, bytes per token, how busy the disk was, waiting.
 fn streamed(stats: &SessionStats, stream: &StreamFigures) -> String {
     let tokens = (stats.prefill_tokens + stats.decode_tokens).max(1) as f64;
     let time = (stats.prefill_time + stats.decode_time).as_secs_f64().max(1e-9);
     let both = stats.prefill.plus(&stats.decode);
-    let predicted = stream.predicted.map_or(String::new(), |seen| {
-        let share = 100.0 * seen.right as f64 / seen.predicted.max(1) as f64;
-        format!(", next layer predicted {share:.0} %")
-    });
+    let predicted = stream.predicted.map_or(String::new(), |seen| guessed(seen, tokens));
     let shrunk = match stream.slots < stream.slots_most {
         true => format!(", {} of {} slots while memory is scarce", stream.slots, stream.slots_most),
         false => String::new(),
