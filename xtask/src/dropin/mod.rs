@@ -19,9 +19,18 @@ pub const LIBRARY: &str = "libggml_motley.so";
 /// It stays loaded once it is: threads of its own would run on without their code.
 const LINK_ARGUMENTS: [&str; 2] = ["-C", "link-arg=-Wl,-z,nodelete"];
 
-/// Builds the library and checks that nothing of llama.cpp or C++ is in it; its path.
+/// Builds the library and checks that nothing of llama.cpp or C++ is in it; its path, beside the
+/// programs. In a folder of its own: with other features of what it shares with them, either
+/// build would make the other's stale.
 pub fn build() -> Result<PathBuf> {
-    build_into(&target_folder()?.join("release"), |_| {})
+    let target = target_folder()?;
+    let own = target.join("dropin");
+    let built = build_into(&own.join("release"), |command| {
+        command.env("CARGO_TARGET_DIR", &own);
+    })?;
+    let library = target.join("release").join(LIBRARY);
+    std::fs::copy(&built, &library).with_context(|| library.display().to_string())?;
+    Ok(library)
 }
 
 /// The same where cargo writes to `folder`, with what `prepare` adds to its command.
