@@ -307,7 +307,7 @@ fn meter(facts: &Facts) -> Option<Line> {
     }
     if let Some(program) = &facts.meter.root_only {
         let found = format!("only root may run {program}; energy is estimated");
-        return Line::missing("Energy meter", found, Some("sudo motley …, if you want it".into()));
+        return Line::missing("Energy meter", found, Some("sudo motley run …".into()));
     }
     let Some(file) = &facts.meter.unreadable else {
         return Line::missing("Energy meter", "none shown; energy is estimated", None);

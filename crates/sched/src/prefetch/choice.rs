@@ -52,31 +52,19 @@ impl PrefetchChoice {
 
     /// Whether it looks at predictions of the coming layers.
     pub fn uses_predictions(self) -> bool {
-        self.uses_predictions_in(Phase::Decode)
+        self.layers_ahead_in(Phase::Decode) > 0
     }
 
-    /// The same in one phase: predictions nobody looks at need not be made.
-    pub fn uses_predictions_in(self, phase: Phase) -> bool {
-        match self {
-            Self::NextLayer | Self::NextLayerRefill => true,
-            Self::NextLayerDecode | Self::NextLayersDecode | Self::WholeLayer => {
-                phase == Phase::Decode
-            }
-            Self::None | Self::PreviousToken | Self::PrefillCounted | Self::Refill => false,
-        }
-    }
-
-    /// Of how many coming layers in `phase`. In a prompt of one: a chunk needs most experts of a
-    /// layer anyway.
+    /// Of how many coming layers in `phase`: predictions nobody looks at need not be made. In a
+    /// prompt of one at most: a chunk needs most experts of a layer anyway.
     pub fn layers_ahead_in(self, phase: Phase) -> u16 {
-        let further = match self {
-            Self::NextLayer | Self::NextLayerRefill => phase == Phase::Decode,
-            _ => self == Self::NextLayersDecode,
+        let (prompts, decode) = match self {
+            Self::NextLayer | Self::NextLayerRefill => (1, MAX_LAYERS as u16),
+            Self::NextLayersDecode => (0, MAX_LAYERS as u16),
+            Self::NextLayerDecode | Self::WholeLayer => (0, 1),
+            Self::None | Self::PreviousToken | Self::PrefillCounted | Self::Refill => (0, 0),
         };
-        match self.uses_predictions_in(phase) {
-            true if further => MAX_LAYERS as u16,
-            uses => u16::from(uses),
-        }
+        if phase == Phase::Prefill { prompts } else { decode }
     }
 }
 
