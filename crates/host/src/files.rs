@@ -25,6 +25,13 @@ pub(crate) fn value<T: FromStr>(path: &Path) -> Option<T> {
     read(path)?.trim().parse().ok()
 }
 
+/// A file that holds one number of four bytes, as the device tree has them.
+pub(crate) fn big_endian(path: &Path) -> Option<u32> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+}
+
 /// The number behind `key` in lines of `key number` or `key: number unit`.
 pub(crate) fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {

@@ -46,6 +46,8 @@ pub struct Cpu {
     /// Work per time relative to the fastest CPU at 1024.
     pub capacity: Option<u32>,
     pub max_khz: Option<u64>,
+    /// Of the device tree: µW for each MHz and V² of a busy core.
+    pub dynamic_power: Option<u32>,
     /// CPUs that clock together with this one.
     domain: Vec<usize>,
     /// One of the small cores of a hybrid processor (`cpu_atom`).
@@ -68,6 +70,8 @@ pub struct Cluster {
     pub capacity: Option<u32>,
     /// Highest frequency of its fastest core.
     pub max_khz: Option<u64>,
+    /// Power of one busy core, in a unit all clusters share.
+    pub dynamic_power: Option<u32>,
     /// What the cluster is for (A2).
     pub role: CoreRole,
 }
@@ -154,18 +158,29 @@ impl Topology {
     }
 
     /// The clusters as a machine file describes them, for the device `device`. Clusters of
-    /// unknown frequency get `unknown_ghz`; the power scale (A3) is not measured and stays 1.
+    /// unknown frequency get `unknown_ghz`. Capacity and power scale (A3) are relative to the
+    /// biggest cluster, and left out (the scale: 1) where the system tells them of some only.
     pub fn machine_clusters(&self, device: &str, unknown_ghz: f64) -> Vec<CoreCluster> {
-        let cluster = |cluster: &Cluster| CoreCluster {
+        let capacities = shares(self.clusters.iter().map(|cluster| cluster.capacity));
+        let powers = shares(self.clusters.iter().map(|cluster| cluster.dynamic_power));
+        let cluster = |(index, cluster): (usize, &Cluster)| CoreCluster {
             name: cluster.name.clone().unwrap_or_else(|| "core".into()),
             device: device.into(),
             role: cluster.role,
             cores: cluster.cores as u32,
             max_ghz: cluster.max_khz.map_or(unknown_ghz, |khz| khz as f64 / 1e6),
-            power_scale: 1.0,
+            power_scale: powers.as_ref().map_or(1.0, |powers| powers[index]),
+            capacity: capacities.as_ref().map(|capacities| capacities[index]),
         };
-        self.clusters.iter().map(cluster).collect()
+        self.clusters.iter().enumerate().map(cluster).collect()
     }
+}
+
+/// Each over the first, the biggest cluster's; `None` when one is unknown or zero.
+fn shares(values: impl Iterator<Item = Option<u32>>) -> Option<Vec<f64>> {
+    let values: Vec<u32> = values.map(|value| value.filter(|v| *v > 0)).collect::<Option<_>>()?;
+    let biggest = f64::from(*values.first()?);
+    Some(values.into_iter().map(|value| f64::from(value) / biggest).collect())
 }
 
 /// A list as the kernel writes it: `0-3,8,10-11`. What is not a number is skipped.
@@ -190,6 +205,7 @@ fn cpu(root: &Path, id: usize) -> Cpu {
             .unwrap_or_else(alone),
         capacity: files::value(&dir.join("cpu_capacity")),
         max_khz: files::value(&dir.join("cpufreq/cpuinfo_max_freq")),
+        dynamic_power: files::big_endian(&dir.join("of_node/dynamic-power-coefficient")),
         domain: list("cpufreq/related_cpus").unwrap_or_else(alone),
         small: false,
         name: None,
@@ -245,6 +261,7 @@ fn cluster(group: &[&Cpu], fastest: Option<&Cpu>) -> Cluster {
         package: first.package,
         capacity: first.capacity,
         max_khz: first.max_khz,
+        dynamic_power: first.dynamic_power,
         role: fastest.map_or(CoreRole::Prime, |fastest| role(first, fastest)),
     }
 }

@@ -47,6 +47,26 @@ fn phones_have_the_clusters_of_their_machine_files() {
     }
 }
 
+#[test]
+fn capacities_and_power_of_cores_are_what_the_system_tells() {
+    let tree = Tree::fixture("meizu-21");
+    let clusters = || topology::read(tree.root()).unwrap().machine_clusters("cpu", 0.0);
+    let told = clusters().into_iter().map(|c| c.capacity.unwrap() * 1024.0).collect::<Vec<_>>();
+    assert_eq!(told, [1024.0, 870.0, 817.0, 325.0]);
+    assert!(clusters().iter().all(|cluster| cluster.power_scale == 1.0), "nothing is told");
+    // As a device tree has them: four bytes, the highest first.
+    let tell = |cpu: u32, coefficient: u32| {
+        let bytes = coefficient.to_be_bytes();
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/of_node/dynamic-power-coefficient");
+        tree.write(&path, std::str::from_utf8(&bytes).unwrap());
+    };
+    (2..8).for_each(|cpu| tell(cpu, if cpu == 7 { 350 } else { 280 }));
+    assert!(clusters().iter().all(|cluster| cluster.power_scale == 1.0), "two are not told");
+    (0..2).for_each(|cpu| tell(cpu, 100));
+    let scales: Vec<_> = clusters().iter().map(|c| (c.power_scale * 350.0).round()).collect();
+    assert_eq!(scales, [350.0, 280.0, 280.0, 100.0]);
+}
+
 /// One line per cluster: role, cores, CPUs, MHz.
 fn check_clusters(name: &str, expected: Expect) {
     let topology = topology::read(Tree::fixture(name).root()).unwrap();

@@ -96,7 +96,9 @@ impl Place<'_> {
             self.known(item, "device", &cluster.device)?;
             self.positive(Number { item, field: "cores", value: f64::from(cluster.cores) })?;
             self.positive(Number { item, field: "max_ghz", value: cluster.max_ghz })?;
-            self.positive(Number { item, field: "power_scale", value: cluster.power_scale })
+            self.positive(Number { item, field: "power_scale", value: cluster.power_scale })?;
+            let capacity = cluster.capacity.unwrap_or(1.0);
+            self.positive(Number { item, field: "capacity", value: capacity })
         })
     }
 

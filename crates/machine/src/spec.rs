@@ -158,6 +158,10 @@ pub struct CoreCluster {
     /// `a_i` of A3: scale of the cluster's power over frequency squared, relative to the biggest.
     #[serde(default = "unit_scale")]
     pub power_scale: f64,
+    /// Work per time of one core beside the machine's fastest at 1, where the system tells it
+    /// (`cpu_capacity`); else it is guessed from role and frequency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
 }
 
 fn unit_scale() -> f64 {

@@ -17,6 +17,7 @@ fn pool(cores: &[u32], freedom: Freedom) -> CorePool {
         cores: *cores,
         max_ghz: 3.5 - 0.4 * i as f64,
         power_scale: 1.0,
+        capacity: None,
     };
     CorePool { clusters: cores.iter().enumerate().map(cluster).collect(), freedom }
 }

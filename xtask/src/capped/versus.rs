@@ -17,7 +17,8 @@ pub struct Versus {
     /// GGUF file
     model: PathBuf,
     /// Flags of `motley run`, one set each, the first the one to compare with; a first word with a
-    /// slash is another program, e.g. "/opt/old/motley --chunk 512"
+    /// slash is another program, e.g. "/opt/old/motley --chunk 512". To be given last: all
+    /// words after it are sets of flags
     #[arg(long = "flags", required = true, num_args = 1.., allow_hyphen_values = true)]
     ways: Vec<String>,
     /// Texts to ask about, one run each way and round

@@ -12,7 +12,7 @@ pub(super) const REPRODUCIBLE: [&str; 5] =
 
 /// Writes it into `out`; one folder is inside.
 pub(super) fn pack(facts: &Facts, tree: &Path, out: &Path) -> Result<PathBuf> {
-    let name = format!("{BINARY}-{}-x86_64-linux", facts.version);
+    let name = format!("{BINARY}-{}-{}-linux", facts.version, facts.processor.name);
     let path = out.join(format!("{name}.tar.gz"));
     run(Command::new("tar")
         .args(REPRODUCIBLE)

@@ -10,11 +10,16 @@ use std::path::{Path, PathBuf};
 /// Of the bill; 1.5 is the newest the tool writes.
 const SPEC_VERSION: &str = "1.5";
 
-/// Writes it into `out`. The tool writes one beside the manifest of every crate with a binary.
+/// Writes it into `out`, of what is built for the processor. The tool writes one beside the manifest of every crate with a binary.
 pub(super) fn write(facts: &Facts, features: &str, out: &Path) -> Result<PathBuf> {
     CYCLONEDX.install(&facts.tools())?;
     let what = ["--format", "json", "--describe", "binaries", "--spec-version", SPEC_VERSION];
-    run(CYCLONEDX.command(&facts.tools()).args(what).args(["--features", features]))?;
+    run(CYCLONEDX.command(&facts.tools()).args(what).args([
+        "--features",
+        features,
+        "--target",
+        facts.processor.triple,
+    ]))?;
     let mut found = None;
     for folder in ["crates/cli", "xtask", "crates/faultsim"] {
         for entry in fs::read_dir(workspace_root().join(folder))? {
@@ -29,7 +34,8 @@ pub(super) fn write(facts: &Facts, features: &str, out: &Path) -> Result<PathBuf
         }
     }
     let bill = found.context("cargo cyclonedx wrote nothing for the binary")?;
-    let path = out.join(format!("{BINARY}-{}.cdx.json", facts.version));
+    let path =
+        out.join(format!("{BINARY}-{}-{}-linux.cdx.json", facts.version, facts.processor.name));
     // Crates of this workspace are named by where they lie.
     fs::write(&path, bill.replace(&workspace_root().display().to_string(), ""))?;
     Ok(path)

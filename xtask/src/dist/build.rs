@@ -2,6 +2,7 @@
 //! libraries (`sysroot`), without paths of this machine in them as far as compilers can
 //! leave them out.
 
+use super::processor::Processor;
 use super::tools::{self, AUDITABLE, CC, CXX, output};
 use super::{sysroot, vulkan};
 use crate::{dropin, workspace_root};
@@ -14,8 +15,8 @@ use std::process::{Command, Stdio};
 
 /// The binary's name.
 pub const BINARY: &str = "motley";
-/// What is built for.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Links for processors other than this machine's.
+const LINKER: &str = "-fuse-ld=lld";
 /// The feature that makes ggml's backends libraries of their own.
 const BACKENDS: &str = "dynamic-backends";
 /// Where the program looks for its libraries, from where it lies; `crates/ggml` looks there too.
@@ -23,8 +24,9 @@ const LIBRARIES: &str = "$ORIGIN/../lib/motley";
 /// Section of a binary that holds the list of its crates, compressed.
 const SECTION: &[u8] = b".dep-v0";
 
-/// What cargo says of this workspace.
+/// What cargo says of this workspace, and what is built for.
 pub struct Facts {
+    pub processor: &'static Processor,
     pub version: String,
     pub target_folder: PathBuf,
     /// Folder of the crate that carries llama.cpp.
@@ -38,13 +40,15 @@ pub struct Built {
     pub dropin: PathBuf,
     /// Where llama.cpp's build put its results.
     pub llama_out: PathBuf,
+    /// Libraries of the old system it is linked with.
+    pub sysroot: PathBuf,
     /// All features, with commas between.
     pub features: String,
 }
 
 impl Facts {
     /// Reads them.
-    pub fn read() -> Result<Self> {
+    pub fn read(processor: &'static Processor) -> Result<Self> {
         let metadata = output(Command::new("cargo").args(["metadata", "--format-version", "1"]))?;
         let metadata: Value = serde_json::from_str(&metadata)?;
         let target = metadata["target_directory"].as_str().context("no target folder")?;
@@ -56,6 +60,7 @@ impl Facts {
         };
         let llama = PathBuf::from(text("llama-cpp-sys-2", "manifest_path")?);
         Ok(Self {
+            processor,
             version: text("motley-cli", "version")?,
             target_folder: target.into(),
             llama_folder: llama.parent().context("a manifest without a folder")?.to_owned(),
@@ -80,22 +85,23 @@ impl Facts {
 
 /// Builds with `features` beside `BACKENDS`.
 pub fn build(facts: &Facts, features: &str) -> Result<Built> {
-    tools::install_programs()?;
+    tools::install_programs(facts.processor)?;
     AUDITABLE.install(&facts.tools())?;
-    let sysroot = sysroot::make(&facts.target_folder)?;
+    let sysroot = sysroot::make(&facts.target_folder, facts.processor)?;
     let features = [BACKENDS, features].join(",");
     let features = features.trim_end_matches(',');
     let mut command = AUDITABLE.command(&facts.tools());
     command.args(["build", "--release", "--locked", "--package", "motley-cli"]);
-    command.args(["--target", TARGET, "--features", features]);
+    let target = facts.processor.triple;
+    command.args(["--target", target, "--features", features]);
     command.arg("--message-format=json-render-diagnostics");
     set_compilers(&mut command, facts, &sysroot);
-    let release = facts.target_folder.join(TARGET).join("release");
+    let release = facts.target_folder.join(target).join("release");
     for folder in [release.clone(), release.join("deps"), release.join("examples")] {
         remove_dead_links(&folder)?;
     }
     if features.contains("vulkan") {
-        command.env("VULKAN_SDK", vulkan::make(&facts.target_folder, &sysroot)?);
+        command.env("VULKAN_SDK", vulkan::make(&facts.target_folder, facts.processor, &sysroot)?);
     }
     let messages = command.stderr(Stdio::inherit()).output()?;
     ensure!(messages.status.success(), "the build failed");
@@ -105,10 +111,10 @@ pub fn build(facts: &Facts, features: &str) -> Result<Built> {
     let listed = fs::read(&binary)?.windows(SECTION.len()).any(|bytes| bytes == SECTION);
     ensure!(listed, "the binary does not carry the list of its crates");
     let dropin = dropin::build_into(&release, |command| {
-        command.args(["--target", TARGET]);
+        command.args(["--target", target]);
         set_compilers(command, facts, &sysroot);
     })?;
-    Ok(Built { binary, dropin, llama_out, features: features.to_owned() })
+    Ok(Built { binary, dropin, llama_out, features: features.to_owned(), sysroot })
 }
 
 /// Compilers, flags and where libraries look for each other, through the environment, which
@@ -124,21 +130,31 @@ fn set_compilers(command: &mut Command, facts: &Facts, sysroot: &Path) {
         format!("-ffile-prefix-map={}=/motley", workspace_root().display()),
     ]
     .join(" ");
+    let target = facts.processor.triple;
+    let linker = match facts.processor.is_own() {
+        true => String::new(),
+        false => format!("-C link-arg=--target={target} -C link-arg={LINKER}"),
+    };
     let rust_flags = [
-        format!("-C linker={CC} -C link-arg={sysroot} -C link-arg=-Wl,-rpath,{LIBRARIES}"),
+        format!("-C linker={CC} {linker} -C link-arg={sysroot} -C link-arg=-Wl,-rpath,{LIBRARIES}"),
         format!("--remap-path-prefix={}=/cargo", home.display()),
         format!("--remap-path-prefix={}=/motley", workspace_root().display()),
     ]
     .join(" ");
+    let name = target.replace('-', "_");
     command
         .env("CC", CC)
         .env("CXX", CXX)
         .env("CPATH", "")
-        .env("CFLAGS_x86_64_unknown_linux_gnu", &c_flags)
-        .env("CXXFLAGS_x86_64_unknown_linux_gnu", &c_flags)
+        .env(format!("CFLAGS_{name}"), &c_flags)
+        .env(format!("CXXFLAGS_{name}"), &c_flags)
+        .env(format!("BINDGEN_EXTRA_CLANG_ARGS_{name}"), &sysroot)
         .env("CMAKE_INSTALL_RPATH", "$ORIGIN")
         .env("CMAKE_BUILD_WITH_INSTALL_RPATH", "ON")
         .env("RUSTFLAGS", rust_flags);
+    if !facts.processor.is_own() {
+        command.env("LDFLAGS", LINKER);
+    }
 }
 
 /// Links into the output of a build before. `llama-cpp-sys-2` makes them anew, takes one that leads
@@ -167,6 +183,7 @@ fn llama_out(messages: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::processor::PROCESSORS;
     use super::*;
 
     #[test]
@@ -196,7 +213,7 @@ mod tests {
 
     #[test]
     fn packages_are_named_by_a_version() {
-        let facts = Facts::read().unwrap();
+        let facts = Facts::read(&PROCESSORS[0]).unwrap();
         assert!(facts.version.starts_with(|c: char| c.is_ascii_digit()), "{}", facts.version);
         assert!(facts.llama_folder.join("llama.cpp/LICENSE").is_file());
     }

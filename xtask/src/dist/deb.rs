@@ -36,8 +36,8 @@ pub(super) fn pack(facts: &Facts, tree: &Path, out: &Path) -> Result<PathBuf> {
         copy(&packaging.join("deb").join(script), &root.join("DEBIAN").join(script), 0o755)?;
     }
     fs::write(root.join("DEBIAN/conffiles"), KEPT)?;
-    fs::write(root.join("DEBIAN/control"), control(&facts.version, kibibytes(&root)?))?;
-    let path = out.join(format!("{BINARY}_{}_amd64.deb", facts.version));
+    fs::write(root.join("DEBIAN/control"), control(facts, kibibytes(&root)?))?;
+    let path = out.join(format!("{BINARY}_{}_{}.deb", facts.version, facts.processor.debian));
     run(Command::new("dpkg-deb")
         .args(["--build", "--root-owner-group", "-Zxz"])
         .arg(&root)
@@ -62,11 +62,12 @@ fn kibibytes(folder: &Path) -> Result<u64> {
     Ok(bytes >> 10)
 }
 
-fn control(version: &str, kibibytes: u64) -> String {
+fn control(facts: &Facts, kibibytes: u64) -> String {
+    let (version, processor) = (&facts.version, facts.processor.debian);
     format!(
         "Package: {BINARY}\n\
          Version: {version}\n\
-         Architecture: amd64\n\
+         Architecture: {processor}\n\
          Maintainer: The Motley contributors <contributors@motley.invalid>\n\
          Installed-Size: {kibibytes}\n\
          Depends: libc6 (>= {GLIBC}), libgcc-s1, libstdc++6 (>= 10)\n\
@@ -81,11 +82,13 @@ fn control(version: &str, kibibytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::processor::PROCESSORS;
     use super::*;
 
     #[test]
     fn the_description_is_folded_as_debian_folds_it() {
-        let control = control("1.2.3", 4);
+        let control = control(&Facts::read(&PROCESSORS[1]).unwrap(), 4);
+        assert!(control.contains("\nArchitecture: arm64\n"), "{control}");
         let (_, description) = control.split_once("Description: ").unwrap();
         let more: Vec<&str> = description.lines().skip(1).collect();
         assert_eq!(more.len(), 2, "{control}");

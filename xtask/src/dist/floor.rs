@@ -1,12 +1,12 @@
 //! How old a system may be that runs a file: the newest versions of symbols it asks of glibc,
 //! libstdc++ and the C++ runtime, read by `objdump`.
 
+use super::processor::Processor;
 use super::sysroot::{CXXABI, GLIBC, GLIBCXX};
 use super::tools::output;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 use std::path::Path;
-use std::process::Command;
 
 /// Newest versions a file asks for; empty where it asks for none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -17,9 +17,9 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Of the program or library at `path`.
-    pub fn of(path: &Path) -> Result<Self> {
-        Ok(Self::read(&output(Command::new("objdump").arg("-T").arg(path))?))
+    /// Of the program or library at `path`, which is for `processor`.
+    pub fn of(path: &Path, processor: &Processor) -> Result<Self> {
+        Ok(Self::read(&output(processor.gnu_program("objdump").arg("-T").arg(path))?))
     }
 
     /// From what `objdump -T` prints: `… GLIBC_2.14  memcpy`, or in parentheses.

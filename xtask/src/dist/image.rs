@@ -3,6 +3,7 @@
 
 use super::archive::REPRODUCIBLE;
 use super::build::{BINARY, Facts};
+use super::sysroot;
 use super::tools::run;
 use anyhow::Result;
 use std::fs;
@@ -24,8 +25,7 @@ pub(super) fn pack(facts: &Facts, tree: &Path, out: &Path) -> Result<PathBuf> {
     let work = facts.scratch("image")?;
     let base = work.join("base");
     fs::create_dir(&base)?;
-    let what = ["--quiet", "--variant=extract", PACKAGES, SUITE];
-    run(Command::new("mmdebstrap").args(what).arg(&base))?;
+    sysroot::extract(facts.processor, SUITE, PACKAGES, &base)?;
     trim(&base)?;
     let layout = work.join("layout");
     let image = format!("{}:{}", layout.display(), facts.version);
@@ -33,8 +33,8 @@ pub(super) fn pack(facts: &Facts, tree: &Path, out: &Path) -> Result<PathBuf> {
     umoci(&["new", "--image", &image], &[])?;
     umoci(&["insert", "--image", &image], &[&base, Path::new("/")])?;
     umoci(&["insert", "--image", &image], &[tree, Path::new("/usr/local")])?;
-    umoci(&config(&image, &facts.version), &[])?;
-    let path = out.join(format!("{BINARY}-{}-x86_64-oci.tar", facts.version));
+    umoci(&config(&image, facts), &[])?;
+    let path = out.join(format!("{BINARY}-{}-{}-oci.tar", facts.version, facts.processor.name));
     run(Command::new("tar")
         .args(REPRODUCIBLE)
         .arg("--create")
@@ -60,12 +60,13 @@ fn trim(base: &Path) -> Result<()> {
     Ok(fs::set_permissions(&home, fs::Permissions::from_mode(0o1777))?)
 }
 
-fn config<'a>(image: &'a str, version: &'a str) -> Vec<&'a str> {
+fn config<'a>(image: &'a str, facts: &'a Facts) -> Vec<&'a str> {
     vec![
         "config",
         "--image",
         image,
-        "--architecture=amd64",
+        "--architecture",
+        facts.processor.debian,
         "--os=linux",
         "--config.entrypoint=/usr/local/bin/motley",
         "--config.cmd=doctor",
@@ -79,7 +80,7 @@ fn config<'a>(image: &'a str, version: &'a str) -> Vec<&'a str> {
         "--config.label=org.opencontainers.image.title=motley",
         "--config.label=org.opencontainers.image.licenses=MIT OR Apache-2.0",
         "--history.created_by",
-        version,
+        &facts.version,
     ]
 }
 

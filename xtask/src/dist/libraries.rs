@@ -2,16 +2,15 @@
 //! that are asked for by name. Everything else must be of the system, and on every one.
 
 use super::build::{Built, Facts};
+use super::processor::Processor;
 use super::tools::output;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// Libraries every Linux with glibc and C++ programs has.
-const OF_THE_SYSTEM: [&str; 8] = [
-    "ld-linux-x86-64.so.2",
+/// Libraries, beside what loads programs, that every Linux with glibc and C++ programs has.
+const OF_THE_SYSTEM: [&str; 7] = [
     "libc.so.6",
     "libdl.so.2",
     "libgcc_s.so.1",
@@ -30,7 +29,7 @@ const LEVELS: &str = "llama.cpp/ggml/src/CMakeLists.txt";
 /// How a level is named there.
 const LEVEL: &str = "ggml_add_cpu_backend_variant(";
 
-/// Name in the package, and where that file is. Fails when the kernels of an x86 level, or those of
+/// Name in the package, and where that file is. Fails when the kernels of a level, or those of
 /// a feature that was asked for, are missing.
 pub(super) fn collect(facts: &Facts, built: &Built) -> Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
@@ -44,8 +43,8 @@ pub(super) fn collect(facts: &Facts, built: &Built) -> Result<BTreeMap<String, P
     }
     open.push((String::new(), built.binary.clone()));
     while let Some((name, path)) = open.pop() {
-        for needed in needed(&path)? {
-            if found.contains_key(&needed) || is_elsewhere(&name, &needed) {
+        for needed in needed(facts.processor, &path)? {
+            if found.contains_key(&needed) || is_elsewhere(facts.processor, &name, &needed) {
                 continue;
             }
             match place(&built.llama_out, &needed) {
@@ -58,7 +57,9 @@ pub(super) fn collect(facts: &Facts, built: &Built) -> Result<BTreeMap<String, P
         }
     }
     let levels = fs::read_to_string(facts.llama_folder.join(LEVELS))?;
-    let levels = x86_levels(&levels).into_iter().map(|level| format!("libggml-cpu-{level}.so"));
+    let levels = facts.processor.levels_of(&levels_of_ggml(&levels));
+    ensure!(!levels.is_empty(), "{LEVELS}: no level of {}", facts.processor.name);
+    let levels = levels.into_iter().map(|level| format!("libggml-cpu-{level}.so"));
     let vulkan = built.features.contains("vulkan").then(|| OF_A_DRIVER[0].0.to_owned());
     let missing: Vec<String> =
         levels.chain(vulkan).filter(|name| !found.contains_key(name)).collect();
@@ -66,15 +67,16 @@ pub(super) fn collect(facts: &Facts, built: &Built) -> Result<BTreeMap<String, P
     Ok(found)
 }
 
-/// Names of the x86 levels: those before the first one of ARM.
-fn x86_levels(list: &str) -> Vec<&str> {
+/// Names of all levels, of every processor.
+fn levels_of_ggml(list: &str) -> Vec<&str> {
     let names = list.lines().filter_map(|line| line.trim().strip_prefix(LEVEL));
-    let names = names.filter_map(|rest| rest.split([' ', ')']).next());
-    names.take_while(|name| !name.starts_with("arm")).collect()
+    names.filter_map(|rest| rest.split([' ', ')']).next()).collect()
 }
 
-fn is_elsewhere(library: &str, needed: &str) -> bool {
-    OF_THE_SYSTEM.contains(&needed) || OF_A_DRIVER.contains(&(library, needed))
+fn is_elsewhere(processor: &Processor, library: &str, needed: &str) -> bool {
+    needed == processor.loader
+        || OF_THE_SYSTEM.contains(&needed)
+        || OF_A_DRIVER.contains(&(library, needed))
 }
 
 fn place(out: &Path, name: &str) -> Option<PathBuf> {
@@ -82,8 +84,8 @@ fn place(out: &Path, name: &str) -> Option<PathBuf> {
     places.filter_map(|path| path.canonicalize().ok()).next()
 }
 
-fn needed(path: &Path) -> Result<Vec<String>> {
-    Ok(read_needed(&output(Command::new("objdump").arg("-p").arg(path))?))
+fn needed(processor: &Processor, path: &Path) -> Result<Vec<String>> {
+    Ok(read_needed(&output(processor.gnu_program("objdump").arg("-p").arg(path))?))
 }
 
 /// Names of libraries, from what `objdump -p` prints.
@@ -94,6 +96,7 @@ fn read_needed(headers: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::processor::PROCESSORS;
     use super::*;
 
     #[test]
@@ -105,17 +108,24 @@ mod tests {
 
     #[test]
     fn every_level_of_the_pinned_ggml_is_known() {
-        let facts = Facts::read().unwrap();
-        let list = fs::read_to_string(facts.llama_folder.join(LEVELS)).unwrap();
-        let levels = x86_levels(&list);
-        assert!(levels.contains(&"x64") && levels.contains(&"sapphirerapids"), "{levels:?}");
-        assert_eq!(levels.len(), 14, "{levels:?}");
+        for (processor, levels, count) in [
+            (&PROCESSORS[0], ["x64", "sapphirerapids"], 14),
+            (&PROCESSORS[1], ["armv8.0_1", "armv9.2_2"], 8),
+        ] {
+            let facts = Facts::read(processor).unwrap();
+            let list = fs::read_to_string(facts.llama_folder.join(LEVELS)).unwrap();
+            let found = processor.levels_of(&levels_of_ggml(&list));
+            assert!(levels.iter().all(|level| found.contains(level)), "{found:?}");
+            assert_eq!(found.len(), count, "{found:?}");
+        }
     }
 
     #[test]
     fn vulkan_is_the_systems_for_its_backend_alone() {
+        let is_elsewhere = |library, needed| is_elsewhere(&PROCESSORS[1], library, needed);
         assert!(is_elsewhere("libggml-vulkan.so", "libvulkan.so.1"));
         assert!(!is_elsewhere("", "libvulkan.so.1"));
-        assert!(is_elsewhere("", "libc.so.6"));
+        assert!(is_elsewhere("", "libc.so.6") && is_elsewhere("", "ld-linux-aarch64.so.1"));
+        assert!(!is_elsewhere("", "ld-linux-x86-64.so.2"), "of another processor");
     }
 }

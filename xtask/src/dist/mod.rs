@@ -1,7 +1,8 @@
-//! `cargo xtask dist`: packages for Linux on x86-64 that run wherever glibc is not older than
-//! `sysroot::GLIBC`, with kernels for every x86 level. Publishes nothing.
+//! `cargo xtask dist`: packages for Linux, on x86-64 or another processor, that run wherever glibc is
+//! not older than `sysroot::GLIBC`, with kernels for every level of that processor. Publishes nothing.
 //!
 //! In reading order:
+//! - [`processor`]: what differs between processors.
 //! - [`build`]: one build against an old Debian's libraries; `sysroot`: those libraries;
 //!   `vulkan`: what Vulkan's backend needs beside them.
 //! - [`stage`]: the installed tree, once; `libraries`: what of ggml belongs into it; [`floor`]: how
@@ -15,7 +16,7 @@
 //!      motley_<version>_amd64.deb
 //!      motley_moe-<version>-py3-none-manylinux_2_31_x86_64.whl
 //!      motley-<version>-x86_64-oci.tar
-//!      motley-<version>.cdx.json
+//!      motley-<version>-x86_64-linux.cdx.json
 //!      SHA256SUMS
 //! ```
 
@@ -26,6 +27,7 @@ mod deb;
 pub mod floor;
 mod image;
 mod libraries;
+pub mod processor;
 pub mod stage;
 mod sysroot;
 pub(crate) mod tools;
@@ -45,6 +47,9 @@ const SUMS: &str = "SHA256SUMS";
 /// What is packed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Dist {
+    /// Processor and system it is for.
+    #[arg(long, value_name = "TRIPLE", default_value = processor::PROCESSORS[0].triple)]
+    pub target: String,
     /// Features of the binary beside `dynamic-backends`, with commas between; empty for none.
     #[arg(long, value_name = "NAMES", default_value = "vulkan")]
     pub features: String,
@@ -55,7 +60,7 @@ pub struct Dist {
 
 /// Builds and packs; the artefacts.
 pub fn dist(asked: &Dist, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>> {
-    let facts = build::Facts::read()?;
+    let facts = build::Facts::read(processor::Processor::of_triple(&asked.target)?)?;
     fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
     let out = asked.out.canonicalize()?;
     say("building");
@@ -74,18 +79,26 @@ pub fn dist(asked: &Dist, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>> {
         say(what);
         artefacts.push(pack(&facts, &tree, &out)?);
     }
-    write_sums(&artefacts, &out)?;
+    write_sums(&facts.version, &out)?;
     Ok(artefacts)
 }
 
 /// Wraps the installed tree up; where that was written to.
 type Pack = fn(&build::Facts, &Path, &Path) -> Result<PathBuf>;
 
-fn write_sums(artefacts: &[PathBuf], out: &Path) -> Result<()> {
+/// Of all packages of this version in the folder: those for another processor stay listed.
+fn write_sums(version: &str, out: &Path) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(out)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(build::BINARY) && name.contains(version) {
+            names.push(name);
+        }
+    }
+    names.sort();
     let mut sums = String::new();
-    for path in artefacts {
-        let name = path.file_name().context("an artefact without a name")?.to_string_lossy();
-        sums += &checksum(&name, &fs::read(path)?);
+    for name in names {
+        sums += &checksum(&name, &fs::read(out.join(&name))?);
     }
     Ok(fs::write(out.join(SUMS), sums)?)
 }
@@ -102,6 +115,18 @@ fn checksum(name: &str, bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_of_every_processor_are_summed_and_nothing_else() {
+        let out = tempfile::tempdir().unwrap();
+        for name in ["motley_1.0_arm64.deb", "motley_1.0_amd64.deb", "motley_0.9_amd64.deb", "x"] {
+            fs::write(out.path().join(name), "").unwrap();
+        }
+        write_sums("1.0", out.path()).unwrap();
+        let sums = fs::read_to_string(out.path().join(SUMS)).unwrap();
+        let names: Vec<_> = sums.lines().filter_map(|line| line.split("  ").nth(1)).collect();
+        assert_eq!(names, ["motley_1.0_amd64.deb", "motley_1.0_arm64.deb"]);
+    }
 
     #[test]
     fn a_checksum_reads_as_that_of_sha256sum() {

@@ -14,6 +14,7 @@
 use super::build::{BINARY, Built, Facts};
 use super::floor::Floor;
 use super::libraries;
+use super::processor::Processor;
 use super::tools::{output, run};
 use crate::dropin::LIBRARY;
 use crate::workspace_root;
@@ -45,30 +46,31 @@ pub fn stage(facts: &Facts, built: &Built, bill: &Path) -> Result<PathBuf> {
     };
     let libraries = folder(LIBRARIES)?;
     for (name, path) in libraries::collect(facts, built)? {
-        copy_stripped(&path, &libraries.join(name))?;
+        copy_stripped(facts.processor, &path, &libraries.join(name))?;
     }
-    copy_stripped(&built.dropin, &libraries.join(LIBRARY))?;
+    copy_stripped(facts.processor, &built.dropin, &libraries.join(LIBRARY))?;
     let program = folder("bin")?.join(BINARY);
-    copy_stripped(&built.binary, &program)?;
+    copy_stripped(facts.processor, &built.binary, &program)?;
+    let asked = || facts.processor.command(&program, &built.sysroot);
     for (shell, path) in COMPLETIONS {
         let path = root.join(path);
         fs::create_dir_all(path.parent().context("a path without a folder")?)?;
-        fs::write(path, output(Command::new(&program).args(["completions", shell]))?)?;
+        fs::write(path, output(asked().args(["completions", shell]))?)?;
     }
-    write_manual(&program, &folder("share/man/man1")?)?;
+    write_manual(asked(), &folder("share/man/man1")?)?;
     write_documents(facts, bill, &folder(DOCUMENTS)?)?;
     Ok(root)
 }
 
 /// Without symbols nobody looks up. The list of crates stays.
-fn copy_stripped(from: &Path, to: &Path) -> Result<()> {
-    run(Command::new("strip").args(["--strip-unneeded", "-o"]).arg(to).arg(from))?;
+fn copy_stripped(processor: &Processor, from: &Path, to: &Path) -> Result<()> {
+    run(processor.gnu_program("strip").args(["--strip-unneeded", "-o"]).arg(to).arg(from))?;
     let name = to.file_name().context("a file without a name")?.to_string_lossy();
-    Floor::of(to)?.check(&name)
+    Floor::of(to, processor)?.check(&name)
 }
 
-fn write_manual(program: &Path, folder: &Path) -> Result<()> {
-    run(Command::new(program).arg("man").arg(folder))?;
+fn write_manual(mut program: Command, folder: &Path) -> Result<()> {
+    run(program.arg("man").arg(folder))?;
     let pages: Result<Vec<_>, _> = fs::read_dir(folder)?.map(|page| Ok(page?.path())).collect();
     let pages = pages.map_err(|error: std::io::Error| error)?;
     run(Command::new("gzip").args(["-9", "--no-name"]).args(pages))

@@ -1,6 +1,7 @@
 //! Libraries and headers of an old Debian, which the program is linked with so that it runs on
 //! everything newer. Taken from packages, none of them installed; compilers stay the machine's own.
 
+use super::processor::Processor;
 use super::tools::run;
 use anyhow::{Context, Result};
 use std::fs;
@@ -15,6 +16,9 @@ pub(super) const GLIBCXX: &str = "3.4.28";
 /// Newest version of the C++ runtime's symbols there.
 pub(super) const CXXABI: &str = "1.3.12";
 
+/// Debian's archive. What `mmdebstrap` asks by itself has updates too, which not every processor
+/// gets for a release this old.
+const ARCHIVE: &str = "http://deb.debian.org/debian";
 /// The release.
 const SUITE: &str = "bullseye";
 /// What is linked with. libvulkan is linked by the Vulkan backend alone.
@@ -23,9 +27,9 @@ const PACKAGES: &str =
 /// Written last: the folder is whole.
 const STAMP: &str = "motley-sysroot";
 
-/// The folder, made below `target_folder` if it is not there.
-pub(super) fn make(target_folder: &Path) -> Result<PathBuf> {
-    let folder = target_folder.join("dist-sysroot");
+/// The folder for `processor`, made below `target_folder` if it is not there.
+pub(super) fn make(target_folder: &Path, processor: &Processor) -> Result<PathBuf> {
+    let folder = target_folder.join(format!("dist-sysroot-{}", processor.name));
     if folder.join(STAMP).exists() {
         return Ok(folder);
     }
@@ -33,11 +37,22 @@ pub(super) fn make(target_folder: &Path) -> Result<PathBuf> {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(&folder)?;
-    let what = ["--quiet", "--variant=extract", PACKAGES, SUITE];
-    run(Command::new("mmdebstrap").args(what).arg(&folder))?;
+    extract(processor, SUITE, PACKAGES, &folder)?;
     make_links_relative(&folder, 0)?;
     fs::write(folder.join(STAMP), SUITE)?;
     Ok(folder)
+}
+
+/// Unpacks packages (`--include=…`) of `suite` for `processor` into `folder`; runs none of their scripts.
+pub(super) fn extract(
+    processor: &Processor,
+    suite: &str,
+    packages: &str,
+    folder: &Path,
+) -> Result<()> {
+    let architecture = format!("--architectures={}", processor.debian);
+    let what = ["--quiet", "--variant=extract", &architecture, packages, suite];
+    run(Command::new("mmdebstrap").args(what).arg(folder).arg(ARCHIVE))
 }
 
 /// A link such as `libm.so -> /lib/x86_64-linux-gnu/libm.so.6` would lead to the machine's own,

@@ -2,6 +2,7 @@
 //! is missing. Subcommands of cargo go into a folder below the target's; programs of the system
 //! come with its packages.
 
+use super::processor::Processor;
 use crate::workspace_root;
 use anyhow::{Context, Result, ensure};
 use std::env;
@@ -25,21 +26,31 @@ pub(super) const CC: &str = "clang-16";
 pub(super) const CXX: &str = "clang++-16";
 
 /// Programs of the system, each with Debian's package of it.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 6] = [
     (CC, "clang-16"),
     ("cmake", "cmake"),
     ("dpkg-deb", "dpkg"),
     ("glslc", "glslc"),
     ("mmdebstrap", "mmdebstrap"),
-    ("objdump", "binutils"),
     ("umoci", "umoci"),
 ];
 /// Headers of the system that Vulkan's backend is built with.
 pub(super) const SPIRV_HEADERS: &str = "/usr/include/spirv";
 
-/// Installs the packages of programs that are missing.
-pub(super) fn install_programs() -> Result<()> {
-    let missing = PROGRAMS.iter().filter(|(program, _)| !is_on_path(program));
+/// Links for other processors: the program clang looks for, and Debian's package of it.
+const LINKER: (&str, &str) = ("ld.lld-16", "lld-16");
+
+/// Installs the packages of programs that are missing to build for `processor`, and to run what was
+/// built.
+pub(super) fn install_programs(processor: &Processor) -> Result<()> {
+    let objdump = format!("{}-objdump", processor.gnu);
+    let mut programs = PROGRAMS.to_vec();
+    programs.push((&objdump, processor.binutils));
+    if !processor.is_own() {
+        programs.extend([LINKER, processor.emulator]);
+        run(Command::new("rustup").args(["target", "add", processor.triple]))?;
+    }
+    let missing = programs.iter().filter(|(program, _)| !is_on_path(program));
     let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
     if !Path::new(SPIRV_HEADERS).exists() {
         packages.push("spirv-headers");

@@ -2,6 +2,7 @@
 //! SPIR-V's from the machine, the loader of the old system. Without it CMake would take all from the
 //! machine's `/usr/include`, and headers of its newer C library with them.
 
+use super::processor::Processor;
 use super::tools::{SPIRV_HEADERS, output};
 use crate::workspace_root;
 use anyhow::{Context, Result, ensure};
@@ -13,12 +14,10 @@ use std::process::Command;
 
 /// Manifest that fetches the headers; Debian's may be older than ggml wants.
 const HEADERS: &str = "build/vulkan-headers/Cargo.toml";
-/// The loader in the old system.
-const LOADER: &str = "usr/lib/x86_64-linux-gnu/libvulkan.so.1";
 
 /// Makes the folder below `target_folder`, in the shape of Vulkan's SDK (`VULKAN_SDK`).
-pub(super) fn make(target_folder: &Path, sysroot: &Path) -> Result<PathBuf> {
-    let folder = target_folder.join("dist-vulkan");
+pub(super) fn make(target_folder: &Path, processor: &Processor, sysroot: &Path) -> Result<PathBuf> {
+    let folder = target_folder.join(format!("dist-vulkan-{}", processor.name));
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
@@ -30,7 +29,8 @@ pub(super) fn make(target_folder: &Path, sysroot: &Path) -> Result<PathBuf> {
         symlink(entry.path(), include.join(entry.file_name()))?;
     }
     symlink(SPIRV_HEADERS, include.join("spirv"))?;
-    symlink(sysroot.join(LOADER), library.join("libvulkan.so"))?;
+    let loader = format!("usr/lib/{}/libvulkan.so.1", processor.gnu);
+    symlink(sysroot.join(loader), library.join("libvulkan.so"))?;
     Ok(folder)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn pack(facts: &Facts, tree: &Path, out: &Path) -> Result<PathBuf> {
     for folder in FOLDERS {
         copy(&tree.join(folder), &data.join("data").join(folder))?;
     }
-    let tag = format!("py3-none-manylinux_{}_x86_64", GLIBC.replace('.', "_"));
+    let tag = format!("py3-none-manylinux_{}_{}", GLIBC.replace('.', "_"), facts.processor.name);
     fs::write(info.join("WHEEL"), wheel(&tag))?;
     fs::write(info.join("METADATA"), metadata(&facts.version)?)?;
     let record = info.join("RECORD");

@@ -90,7 +90,7 @@ const HOUSE: &[Room] = &[
     room("dropin", &["model", "trace", "plan", "ggml", "engine", "calibrate"]),
     // outside the floors: what tests share, and automation
     room(TESTKIT, &["model"]),
-    room("xtask", &["model", "cost", "host", TESTKIT]),
+    room("xtask", &["model", "cost", "plan", "host", TESTKIT]),
 ];
 
 /// Edges and crates that are not in the table.

@@ -50,6 +50,7 @@ fn alike(cores: usize) -> MachineCores {
         cores: cores as u32,
         max_ghz: UNKNOWN_GHZ,
         power_scale: 1.0,
+        capacity: None,
     };
     let pool = CorePool { clusters: vec![cluster], freedom: Freedom::Threads };
     let cpus = vec![(0..cores).collect()];

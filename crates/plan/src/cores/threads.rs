@@ -105,6 +105,7 @@ mod tests {
             cores: 4,
             max_ghz: 1.0,
             power_scale: 1.0,
+            capacity: None,
         };
         let pool = CorePool { clusters: vec![cluster.clone()], freedom: Freedom::Threads };
         let mut cores =

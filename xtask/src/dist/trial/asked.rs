@@ -7,9 +7,8 @@ use std::process::Command;
 pub(super) const ASKED: [&str; 7] =
     ["--raw", "--temperature", "0", "--prompt", "The capital of France is", "--tokens", "8"];
 
-/// `program` with a folder of its own for what it measures and keeps: not the user's.
-pub(super) fn at_home(program: &Path, home: &Path) -> Command {
-    let mut command = Command::new(program);
+/// A program with a folder of its own for what it measures and keeps: not the user's.
+pub(super) fn at_home(mut command: Command, home: &Path) -> Command {
     command.env("HOME", home);
     for name in ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
         command.env_remove(name);

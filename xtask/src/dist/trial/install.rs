@@ -59,19 +59,24 @@ impl Artefact {
     }
 }
 
-/// What `folder` holds of this version, by name.
+/// What `folder` holds of this version for the processor, by name.
 pub(super) fn artefacts(folder: &Path, facts: &Facts) -> Result<Vec<Artefact>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let name = path.file_name().context("a file without a name")?.to_string_lossy();
-        if let Some(way) = Way::of(&name).filter(|_| name.contains(&facts.version)) {
+        if let Some(way) = Way::of(&name).filter(|_| is_of(facts, &name)) {
             found.push(Artefact { path, way });
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     anyhow::ensure!(!found.is_empty(), "{}: nothing to try; cargo xtask dist", folder.display());
     Ok(found)
+}
+
+fn is_of(facts: &Facts, name: &str) -> bool {
+    let processor = [facts.processor.name, facts.processor.debian];
+    name.contains(&facts.version) && processor.iter().any(|word| name.contains(word))
 }
 
 /// Installs `artefact` into `root`.
@@ -97,7 +102,25 @@ pub(super) fn install(root: &Root, artefact: &Artefact) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::processor::PROCESSORS;
     use super::*;
+
+    #[test]
+    fn packages_for_another_processor_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let facts = Facts::read(&PROCESSORS[1]).unwrap();
+        let version = &facts.version;
+        let ours = [
+            format!("motley-{version}-aarch64-linux.tar.gz"),
+            format!("motley_{version}_arm64.deb"),
+        ];
+        let others = [format!("motley_{version}_amd64.deb"), "motley_0.0.1_arm64.deb".to_owned()];
+        for name in ours.iter().chain(&others) {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = artefacts(folder.path(), &facts).unwrap();
+        assert_eq!(found.iter().map(Artefact::name).collect::<Vec<_>>(), ours);
+    }
 
     #[test]
     fn a_way_follows_from_the_name() {

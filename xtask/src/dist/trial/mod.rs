@@ -5,31 +5,31 @@
 //! - `asked`: how the program is called; `variants`: every CPU level's kernels, one by one, on this machine.
 //! - [`recording`]: the first minutes in such a root, on a terminal.
 //! - [`speed`]: pairs of runs, one after the other.
-//! - [`report`]: what came of it.
+//! - [`emulated`]: packages for another processor, as far as an emulator runs them.
+//! - [`report`]: what came of it; `unpacked`: the archive's tree, and the model every trial runs.
 
 mod asked;
+pub mod emulated;
 pub mod install;
 pub mod recording;
 pub mod report;
 pub mod root;
 pub mod speed;
+mod unpacked;
 mod variants;
 
 use super::build::Facts;
-use super::floor::Floor;
-use super::stage::LIBRARIES;
-use super::tools::{self, output};
+use super::processor::{PROCESSORS, Processor};
+use super::tools;
 use anyhow::{Context, Result};
 use asked::ASKED;
 use install::{Artefact, Way};
-use motley_testkit::synth::{self, Arch, Preset, Request};
-use motley_testkit::{cache, gguf_source::Tokenizer, smollm2};
+use motley_testkit::synth::Arch;
 use report::{Ran, Report, Row};
 use root::Root;
 use serde_json::Value;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use unpacked::{files_of, small_model, unpack_archive};
 
 /// Debian releases: the oldest that is promised, and those after it.
 const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
@@ -39,6 +39,10 @@ const MODELS: &str = "/models";
 /// What is tried.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Trial {
+    /// Processor and system the artefacts are for. Another processor than this machine's is emulated:
+    /// exactness and one server, nothing installed, no speed.
+    #[arg(long, value_name = "TRIPLE", default_value = PROCESSORS[0].triple)]
+    pub target: String,
     /// Folder the artefacts are in.
     #[arg(long, value_name = "FOLDER", default_value = "dist")]
     pub out: PathBuf,
@@ -56,44 +60,48 @@ pub struct Trial {
     pub json: Option<PathBuf>,
 }
 
+/// What a trial found.
+pub enum Found {
+    Installed(Report),
+    Emulated(emulated::Emulated),
+}
+
 /// Tries everything.
-pub fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result<Report> {
-    tools::install_programs()?;
-    let facts = Facts::read()?;
-    let model = small_model()?;
+pub fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result<Found> {
+    let processor = Processor::of_triple(&asked.target)?;
+    tools::install_programs(processor)?;
+    let facts = Facts::read(processor)?;
+    Ok(match processor.is_own() {
+        true => Found::Installed(installed(asked, &facts, say)?),
+        false => Found::Emulated(emulated::trial(&asked.out, &facts, say)?),
+    })
+}
+
+/// In clean roots.
+fn installed(asked: &Trial, facts: &Facts, say: &mut dyn FnMut(&str)) -> Result<Report> {
+    let model = small_model(Arch::Qwen3moe)?;
     let mut rows = Vec::new();
-    for artefact in install::artefacts(&asked.out, &facts)? {
+    for artefact in install::artefacts(&asked.out, facts)? {
         for &suite in if artefact.way == Way::Image { &["image"][..] } else { &SUITES } {
             say(&format!("{} in {suite}", artefact.name()));
-            rows.push(try_in(&facts, &artefact, suite, &model)?);
+            rows.push(try_in(facts, &artefact, suite, &model)?);
         }
     }
     say("unpacked, for this machine");
-    let tree = unpack_archive(&facts, &asked.out)?;
+    let tree = unpack_archive(facts, &asked.out)?;
     let program = tree.join("bin/motley");
-    let files = files_of(&tree)?;
+    let files = files_of(facts.processor, &tree)?;
     say("every CPU level");
-    let variants = variants::try_all(&facts, &tree, &model)?;
+    let variants = variants::try_all(facts, &tree, &model)?;
     let speed = match &asked.native {
         Some(native) => {
             say("speed");
             let model = asked.speed_model.as_ref().unwrap_or(&model);
-            Some(speed::compare(&facts, [&program, native], model, asked.pairs)?)
+            Some(speed::compare(facts, [&program, native], model, asked.pairs)?)
         }
         None => None,
     };
     Ok(Report { version: facts.version.clone(), files, rows, variants, speed })
-}
-
-/// The smallest model there is, written into the cache if it is not there.
-fn small_model() -> Result<PathBuf> {
-    let request = Request::of_preset(Preset::Test(Arch::Qwen3moe));
-    let path = cache::models_folder()?.join(request.file_name());
-    if !path.exists() {
-        let tokenizer = Tokenizer::read(&smollm2::fetch(false)?)?;
-        synth::generate(&request, &tokenizer, &path, &mut |_| ())?;
-    }
-    Ok(path)
 }
 
 /// One artefact in one root that nothing was done in before.
@@ -124,29 +132,4 @@ fn run_all(root: &Root, program: &str, model: &str) -> Result<Ran> {
     let words = [&[program, "run", model, "--json"], &ASKED[..]].concat();
     let answer: Value = serde_json::from_str(&root.output(&words)?)?;
     Ran::new(version.trim(), &doctor, &answer)
-}
-
-/// What each file of the tree takes and asks for.
-fn files_of(tree: &Path) -> Result<Vec<report::File>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(tree.join(LIBRARIES))?.chain(fs::read_dir(tree.join("bin"))?) {
-        let path = entry?.path();
-        let name =
-            path.file_name().context("a file without a name")?.to_string_lossy().into_owned();
-        let floor = Floor::of(&path)?;
-        floor.check(&name)?;
-        files.push(report::File { name, bytes: path.metadata()?.len(), floor });
-    }
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(files)
-}
-
-fn unpack_archive(facts: &Facts, out: &Path) -> Result<PathBuf> {
-    let folder = facts.scratch("unpacked")?;
-    let archives = install::artefacts(out, facts)?;
-    let archive = archives.iter().find(|artefact| artefact.way == Way::Archive);
-    let archive = &archive.context("no tar.gz")?.path;
-    let what = ["--extract", "--strip-components=1", "--file"];
-    output(Command::new("tar").args(what).arg(archive).arg("--directory").arg(&folder))?;
-    Ok(folder)
 }

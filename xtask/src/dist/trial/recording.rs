@@ -7,7 +7,7 @@
 
 use super::install::{self, Way};
 use super::root::{Root, UNSHARE};
-use super::{Facts, tools};
+use super::{Facts, PROCESSORS, tools};
 use anyhow::{Context, Result, ensure};
 use motley_testkit::hub::Hub;
 use motley_testkit::terminal::{self, SIZE, Terminal};
@@ -45,8 +45,9 @@ type Shown = (Duration, String);
 
 /// Records; the text.
 pub fn record(asked: &Recording) -> Result<String> {
-    tools::install_programs()?;
-    let facts = Facts::read()?;
+    let processor = &PROCESSORS[0];
+    tools::install_programs(processor)?;
+    let facts = Facts::read(processor)?;
     let artefacts = install::artefacts(&asked.out, &facts)?;
     let package = artefacts.iter().find(|artefact| artefact.way == Way::Deb).context("no deb")?;
     let root = Root::of_debian(&facts, SUITE)?;

@@ -143,7 +143,7 @@ fn kind_of(name: &str) -> &str {
     if name.ends_with(".tar.gz") { "tar.gz" } else { name.rsplit('.').next().unwrap_or(name) }
 }
 
-fn yes(so: bool) -> &'static str {
+pub(super) fn yes(so: bool) -> &'static str {
     if so { "yes" } else { "no" }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn compare(
     ensure!(count > 0, "--pairs 0 compares nothing");
     let load_one_min_before = load()?;
     let homes = [facts.scratch("home-packed")?, facts.scratch("home-native")?];
-    let run = |which: usize| speeds(at_home(programs[which], &homes[which]), model);
+    let run = |which: usize| speeds(at_home(Command::new(programs[which]), &homes[which]), model);
     run(0)?;
     run(1)?;
     let mut pairs = Vec::new();

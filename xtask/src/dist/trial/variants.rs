@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// How the names of libraries with a level's kernels begin.
 const PREFIX: &str = "libggml-cpu-";
@@ -38,7 +39,7 @@ fn try_one(
 ) -> Result<Variant> {
     let folder = facts.scratch("variant")?;
     fs::copy(library, folder.join(library.file_name().context("a file without a name")?))?;
-    let mut command = at_home(&tree.join("bin/motley"), &folder);
+    let mut command = at_home(Command::new(tree.join("bin/motley")), &folder);
     command.env("MOTLEY_BACKENDS", &folder);
     command.arg("run").arg(model).args(["--json", "--no-record"]).args(ASKED);
     let ran = output(&mut command);
