@@ -128,8 +128,8 @@ fn a_streamed_run_draws_disk_and_cpu() {
     }
 }
 
-/// The quick variant: one model, a quarter of its experts cached. The machine may be busy with
-/// other tests, so one retry is allowed.
+/// The quick variant: one model, a quarter of its experts cached. No other test runs beside it
+/// (`.config/nextest.toml`), but other programs may: one retry is allowed.
 #[test]
 fn the_engines_threads_reach_the_simulators_speedups() {
     let close = || {
