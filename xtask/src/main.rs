@@ -18,7 +18,6 @@ use motley_testkit::{cache, smollm2, synth, upcycle};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use xtask::dist::trial::Found;
 use xtask::servers::Running;
 use xtask::{
     capped, check, dist, docs, dropin, fuzz, hostile, hosts, load, mutate, targets, tidy,
@@ -148,18 +147,11 @@ fn run_dist(asked: &dist::Dist) -> Result<()> {
 /// Fails when a package does not install or run somewhere.
 fn run_dist_test(asked: &dist::trial::Trial) -> Result<ExitCode> {
     let found = dist::trial::trial(asked, &mut |step| eprintln!("dist-test: {step}"))?;
-    let (table, json, faults) = match &found {
-        Found::Installed(report) => {
-            (report.table(), serde_json::to_string_pretty(report)?, report.faults())
-        }
-        Found::Emulated(report) => {
-            (report.table(), serde_json::to_string_pretty(report)?, report.faults())
-        }
-    };
-    print!("{table}");
+    print!("{}", found.table());
     if let Some(path) = &asked.json {
-        std::fs::write(path, json + "\n")?;
+        std::fs::write(path, serde_json::to_string_pretty(&found)? + "\n")?;
     }
+    let faults = found.faults();
     faults.iter().for_each(|fault| eprintln!("fault: {fault}"));
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,7 +8,7 @@ use super::unpacked::{files_of, small_model, unpack_archive};
 use crate::capped::worker::worker;
 use crate::dist::build::Facts;
 use crate::dist::sysroot;
-use crate::dist::tools::{install_programs, output};
+use crate::dist::tools::output;
 use crate::servers::{Context as Cells, MotleyServe, Running, post};
 use anyhow::{Context, Result, ensure};
 use motley_model::{KvType, ModelSpec};
@@ -80,7 +80,6 @@ struct Unpacked<'a> {
 
 /// Tries what the archive in `out` holds.
 pub fn trial(out: &Path, facts: &Facts, say: &mut dyn FnMut(&str)) -> Result<Emulated> {
-    install_programs(facts.processor)?;
     let tree = unpack_archive(facts, out)?;
     let unpacked = Unpacked {
         facts,

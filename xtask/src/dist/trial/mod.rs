@@ -21,12 +21,14 @@ mod variants;
 use super::build::Facts;
 use super::processor::{PROCESSORS, Processor};
 use super::tools;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use asked::ASKED;
+use emulated::Emulated;
 use install::{Artefact, Way};
 use motley_testkit::synth::Arch;
 use report::{Ran, Report, Row};
 use root::Root;
+use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use unpacked::{files_of, small_model, unpack_archive};
@@ -61,14 +63,40 @@ pub struct Trial {
 }
 
 /// What a trial found.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 pub enum Found {
     Installed(Report),
-    Emulated(emulated::Emulated),
+    Emulated(Emulated),
+}
+
+impl Found {
+    /// What went wrong, in words; nothing when all is well.
+    pub fn faults(&self) -> Vec<String> {
+        match self {
+            Self::Installed(report) => report.faults(),
+            Self::Emulated(report) => report.faults(),
+        }
+    }
+
+    /// Lines of at most 80 columns.
+    pub fn table(&self) -> String {
+        match self {
+            Self::Installed(report) => report.table(),
+            Self::Emulated(report) => report.table(),
+        }
+    }
 }
 
 /// Tries everything.
 pub fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result<Found> {
     let processor = Processor::of_triple(&asked.target)?;
+    let compares = asked.native.is_some() || asked.speed_model.is_some();
+    ensure!(
+        processor.is_own() || !compares,
+        "--native and --speed-model compare speeds, of which an emulator of {} says nothing",
+        processor.name
+    );
     tools::install_programs(processor)?;
     let facts = Facts::read(processor)?;
     Ok(match processor.is_own() {

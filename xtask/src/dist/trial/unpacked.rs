@@ -8,8 +8,8 @@ use super::super::tools::output;
 use super::install::{self, Way};
 use super::report;
 use anyhow::{Context, Result};
+use motley_testkit::smollm2;
 use motley_testkit::synth::{self, Arch, Preset, Request};
-use motley_testkit::{cache, gguf_source::Tokenizer, smollm2};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,11 +42,6 @@ pub(super) fn files_of(processor: &Processor, tree: &Path) -> Result<Vec<report:
 
 /// The smallest model of an architecture, written into the cache if it is not there.
 pub(super) fn small_model(architecture: Arch) -> Result<PathBuf> {
-    let request = Request::of_preset(Preset::Test(architecture));
-    let path = cache::models_folder()?.join(request.file_name());
-    if !path.exists() {
-        let tokenizer = Tokenizer::read(&smollm2::fetch(false)?)?;
-        synth::generate(&request, &tokenizer, &path, &mut |_| ())?;
-    }
-    Ok(path)
+    smollm2::fetch(false)?;
+    synth::ensure_cached(&Request::of_preset(Preset::Test(architecture)))
 }
