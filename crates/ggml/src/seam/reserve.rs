@@ -71,7 +71,7 @@ pub(crate) fn address_space(size: usize) -> Option<*mut c_void> {
     memory::reserve(size)
 }
 
-/// Address space, zeros where it is read.
+/// Address space that nobody reads before it is filled.
 pub(crate) unsafe extern "C" fn alloc_buffer(
     buft: *mut BufferType,
     size: usize,
@@ -106,7 +106,7 @@ unsafe extern "C" fn get_base(buffer: *mut Buffer) -> *mut c_void {
 }
 
 /// The loader "sets" expert tensors from bytes the virtual file never produced.
-unsafe extern "C" fn set_tensor(
+pub(super) unsafe extern "C" fn set_tensor(
     _: *mut Buffer,
     _: *mut api::ggml_tensor,
     _: *const c_void,
@@ -144,4 +144,4 @@ pub(super) unsafe extern "C" fn get_tensor(
 }
 
 /// Fresh anonymous pages are zero already; clearing would make them resident.
-unsafe extern "C" fn clear(_: *mut Buffer, _: u8) {}
+pub(super) unsafe extern "C" fn clear(_: *mut Buffer, _: u8) {}

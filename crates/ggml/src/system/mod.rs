@@ -2,6 +2,7 @@
 //! doors of their own. One folder for each duty, one file for each system.
 //!
 //! * `memory`: address space, and advice about what lies in memory.
+//! * `sparse`: files with holes.
 //! * `nodes`: which CPU a thread is on, and memory that comes from a node.
 //! * `library`: libraries by address, by path, and functions in them by name.
 //! * `threads`: stacks.
@@ -9,4 +10,5 @@
 pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod nodes;
+pub(crate) mod sparse;
 pub(crate) mod threads;

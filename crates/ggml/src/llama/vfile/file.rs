@@ -28,13 +28,30 @@ pub struct ReadCounts {
     skipped: AtomicU64,
 }
 
+/// What a read came to.
+pub(super) enum Delivered {
+    /// So many bytes were written; none at the end.
+    Bytes(usize),
+    /// So many bytes of a skipped tensor, of which none was written.
+    Skipped(usize),
+}
+
+impl Delivered {
+    /// How far the position moved.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Bytes(len) | Self::Skipped(len) => *len,
+        }
+    }
+}
+
 impl ReadCounts {
     /// Tensor bytes read from disk.
     pub fn read_bytes(&self) -> u64 {
         self.read.load(Relaxed)
     }
 
-    /// Tensor bytes llama.cpp asked for and did not get.
+    /// Tensor bytes that were asked for and not read.
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped.load(Relaxed)
     }
@@ -64,33 +81,33 @@ impl VirtualFile {
     ///
     /// # Safety
     /// `out` must be valid for writing `len` bytes.
-    pub(super) unsafe fn read(&mut self, out: *mut u8, len: usize) -> io::Result<usize> {
+    pub(super) unsafe fn read(&mut self, out: *mut u8, len: usize) -> io::Result<Delivered> {
         let piece = self.layout.piece_at(self.position);
         let len = len.min(usize::try_from(piece.len()).unwrap_or(usize::MAX));
         // SAFETY: every arm writes at most `len` bytes, and `out` has room (caller).
         let delivered = unsafe {
             match piece {
-                Piece::End => 0,
+                Piece::End => Delivered::Bytes(0),
                 Piece::Header(bytes) => {
                     out.copy_from_nonoverlapping(bytes.as_ptr(), len);
-                    len
+                    Delivered::Bytes(len)
                 }
                 Piece::Padding(_) => {
                     out.write_bytes(0, len);
-                    len
+                    Delivered::Bytes(len)
                 }
                 Piece::Data { extent, .. } if self.is_skipped(extent.tensor) => {
                     self.counts.skipped.fetch_add(len as u64, Relaxed);
-                    len
+                    Delivered::Skipped(len)
                 }
                 Piece::Data { extent, skip } => {
                     let got = pread(&self.files[extent.file], out, len, extent.file_offset + skip)?;
                     self.counts.read.fetch_add(got as u64, Relaxed);
-                    got
+                    Delivered::Bytes(got)
                 }
             }
         };
-        self.position += delivered as u64;
+        self.position += delivered.len() as u64;
         Ok(delivered)
     }
 

@@ -35,7 +35,7 @@ unsafe extern "C" {
 unsafe extern "C" fn read(cookie: *mut c_void, out: *mut c_char, len: usize) -> isize {
     // SAFETY: stdio calls with our cookie and a buffer of `len` bytes, one call at a time.
     let result = unsafe { (*cookie.cast::<VirtualFile>()).read(out.cast(), len) };
-    result.map_or(-1, |got| got as isize)
+    result.map_or(-1, |got| got.len() as isize)
 }
 
 unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut i64, origin: c_int) -> c_int {

@@ -32,7 +32,7 @@ unsafe extern "C" {
 unsafe extern "C" fn read(cookie: *mut c_void, out: *mut c_char, len: c_int) -> c_int {
     // SAFETY: stdio calls with our cookie and a buffer of `len` bytes, one call at a time.
     let result = unsafe { (*cookie.cast::<VirtualFile>()).read(out.cast(), len.max(0) as usize) };
-    result.map_or(-1, |got| got as c_int)
+    result.map_or(-1, |got| got.len() as c_int)
 }
 
 unsafe extern "C" fn seek(cookie: *mut c_void, offset: i64, origin: c_int) -> i64 {

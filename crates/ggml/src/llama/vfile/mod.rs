@@ -3,10 +3,10 @@
 //! some (the routed experts) are skipped and never read.
 //!
 //! `file` says what its bytes are. llama.cpp takes a C `FILE*`; `CStream` is one that calls
-//! back into Rust.
+//! back into Rust, or, on Windows, one of a real file into which they were written.
 
 #[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
+    not(any(target_os = "linux", target_os = "macos", windows)),
     allow(dead_code, reason = "read by no stream there")
 )]
 mod file;
@@ -17,7 +17,10 @@ mod stream;
 #[cfg(target_os = "macos")]
 #[path = "funopen.rs"]
 mod stream;
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod stream;
+#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 #[path = "portable.rs"]
 mod stream;
 

@@ -12,5 +12,5 @@ mod chosen;
 mod chosen;
 
 pub(crate) use chosen::{
-    advise_normal, advise_soon, bring_in, page_bytes, prefer_large_pages, release, reserve,
+    Zeros, advise_normal, advise_soon, bring_in, page_bytes, prefer_large_pages, release, reserve,
 };
