@@ -11,7 +11,7 @@ use motley_sched::{Costs, Homes, Phase, Rules, SchedulerSetup, Tier, Unit};
 use motley_trace::{ExpertKey, Trace, TraceHeader, Visit};
 
 use crate::drive::{DriveError, drive};
-use crate::predictions::PredictionParams;
+use crate::predictions::{LayersAhead, PredictionParams};
 use crate::world::{DenseCost, Truth, World};
 
 /// Part of the next layer's choices that is predicted where no run measured it: what other
@@ -79,7 +79,7 @@ pub fn again(
         dense: dense(recorded, trace, phase),
     };
     let Truth { costs, dense } = truth(Phase::Decode);
-    let layers = setup.rules.layers_ahead_in(Phase::Decode);
+    let layers = LayersAhead::asked(|phase| setup.rules.layers_ahead_in(phase));
     let predictions = PredictionParams { layers, accuracy: prediction_accuracy, seed: 0 };
     let world = World::new(costs, dense).with_prefill(truth(Phase::Prefill));
     let mut world = world.with_predictions(predictions);

@@ -9,7 +9,7 @@ use motley_sched::prefetch::PrefetchChoice;
 use motley_sched::spans::Spans;
 use motley_sched::strategy::OnDemand;
 use motley_sched::{
-    Costs, Named, Phase, Scheduler, SchedulerLimits, SchedulerParts, TierParts, UnknownName,
+    Costs, Named, Scheduler, SchedulerLimits, SchedulerParts, TierParts, UnknownName,
 };
 use motley_trace::{PhaseRecord, RunRecord, Trace, WorkerRecord};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::drive::{DriveError, drive};
 use crate::hosts::recorded;
 use crate::outcome::Outcome;
-use crate::predictions::PredictionParams;
+use crate::predictions::{LayersAhead, PredictionParams};
 use crate::replay::replay;
 use crate::world::{DenseCost, Truth, World};
 
@@ -129,7 +129,7 @@ impl Rerun {
             }],
             strategy: Box::new(OnDemand::default()),
         });
-        let layers = self.prefetch.layers_ahead_in(Phase::Decode);
+        let layers = LayersAhead::asked(|phase| self.prefetch.layers_ahead_in(phase));
         let predictions = PredictionParams { layers, accuracy: self.prediction_accuracy, seed: 0 };
         let world = World::new(decode, self.decode.dense).with_prefill(prefill);
         let mut world = world.with_predictions(predictions);

@@ -24,7 +24,7 @@ use crate::drive::{DriveError, drive};
 use crate::faults::Faults;
 use crate::hosts::Hosts;
 use crate::outcome::Outcome;
-use crate::predictions::PredictionParams;
+use crate::predictions::{LayersAhead, PredictionParams};
 use crate::shape::{Dense, ModelShape};
 use crate::world::{DenseCost, World};
 
@@ -190,7 +190,7 @@ impl Setup {
         for (tier, keys) in (0..).zip(residents) {
             scheduler.preload(tier, keys);
         }
-        let layers = setup.rules.layers_ahead_in(Phase::Decode);
+        let layers = LayersAhead::asked(|phase| setup.rules.layers_ahead_in(phase));
         let predictions = PredictionParams { layers, ..self.predictions };
         let mut world =
             World::new(self.costs.clone(), self.dense_cost).with_predictions(predictions);

@@ -11,7 +11,7 @@ use motley_sched::{
 };
 use motley_sim::faults::Faults;
 use motley_sim::gantt::{GanttError, Window, gantt, stacked};
-use motley_sim::predictions::PredictionParams;
+use motley_sim::predictions::{LayersAhead, PredictionParams};
 use motley_sim::spans::{RowNames, Spans};
 use motley_sim::synth::{Synth, SynthParams};
 use motley_sim::{DenseCost, Outcome, World, drive};
@@ -70,7 +70,8 @@ fn dense() -> DenseCost {
 fn full(share: f64, faults: Faults, seed: u64, spans: Option<&mut Spans>) -> Outcome {
     let strategy = Box::new(TimelineStrategy::default());
     let mut scheduler = scheduler(hybrid(), share, strategy, Box::new(NextLayer::default()));
-    let predictions = PredictionParams { layers: 3, accuracy: 0.8, seed: 1 };
+    let layers = LayersAhead { prompts: 1, decode: 3 };
+    let predictions = PredictionParams { layers, accuracy: 0.8, seed: 1 };
     let mut world =
         World::new(hybrid(), dense()).with_faults(faults, seed).with_predictions(predictions);
     drive(&mut synth(40), &mut scheduler, &mut world, spans).expect("a drive to its end")

@@ -13,7 +13,7 @@ use motley_sched::{
 };
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
-use motley_sim::predictions::PredictionParams;
+use motley_sim::predictions::{LayersAhead, PredictionParams};
 use motley_sim::spans::Spans;
 use motley_sim::world::{DenseCost, World};
 use motley_trace::{ExpertKey, Trace};
@@ -27,6 +27,8 @@ use crate::error::{ReproduceError, lacks};
 pub const RATIOS: [f64; 3] = [0.25, 0.5, 0.75];
 /// Prompt lengths.
 pub const PROMPTS: [u32; 4] = [32, 128, 512, 1024];
+/// The source looks three layers ahead (H2), in both phases.
+const PREDICTED: LayersAhead = LayersAhead { prompts: 3, decode: 3 };
 
 /// Who schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,8 +132,8 @@ impl Run<'_> {
             System::LlamaCpp => LayerSplit::residents(grid, slots),
             _ => Pinned::residents(grid, &self.routing.uses, per_layer),
         };
-        let predictions =
-            PredictionParams { layers: 3, accuracy: self.open.prediction_accuracy, seed: 5 };
+        let accuracy = self.open.prediction_accuracy;
+        let predictions = PredictionParams { layers: PREDICTED, accuracy, seed: 5 };
         Ok(SetUp { scheduler, residents, costs, dense: self.dense(), predictions })
     }
 

@@ -12,7 +12,7 @@ use motley_sched::strategy::{
 use motley_sched::{Costs, Homes, Layout, Scheduler, SchedulerLimits, SchedulerParts, TierParts};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
-use motley_sim::predictions::PredictionParams;
+use motley_sim::predictions::{LayersAhead, PredictionParams};
 use motley_sim::setup::dense_cost;
 use motley_sim::world::World;
 use motley_trace::{ExpertKey, Trace};
@@ -25,8 +25,6 @@ use crate::error::{ReproduceError, lacks};
 
 /// Tokens of a batch from which llama.cpp copies experts of CPU layers to the GPU.
 const OFFLOAD_FROM_TOKENS: u32 = 32;
-/// Layers looked ahead (H2).
-const PREDICTED_LAYERS: u16 = 3;
 
 /// Who schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,9 +150,9 @@ impl Pair<'_> {
             Pinned::residents(grid, &self.stream.uses, per_layer)
         };
         scheduler.preload(0, &residents);
-        let layers = if prefetch.uses_predictions() { PREDICTED_LAYERS } else { 0 };
-        let predictions =
-            PredictionParams { layers, accuracy: self.open.prediction_accuracy, seed: 5 };
+        let layers = LayersAhead::asked(|phase| prefetch.layers_ahead_in(phase));
+        let accuracy = self.open.prediction_accuracy;
+        let predictions = PredictionParams { layers, accuracy, seed: 5 };
         let dense = dense_cost(self.device(DeviceKind::Gpu)?, &self.model.shape());
         let mut world = World::new(costs, dense).with_predictions(predictions);
         Ok(Some(drive(&mut trace.source(), &mut scheduler, &mut world, None)?))

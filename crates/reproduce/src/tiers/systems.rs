@@ -10,7 +10,7 @@ use motley_sched::strategy::{LayerSplit, OnDemand, Pinned, TimelineStrategy};
 use motley_sched::{Costs, Scheduler, SchedulerLimits, SchedulerParts, Strategy, TierParts};
 use motley_sim::drive::drive;
 use motley_sim::outcome::Outcome;
-use motley_sim::predictions::PredictionParams;
+use motley_sim::predictions::{LayersAhead, PredictionParams};
 use motley_sim::world::World;
 use motley_trace::{ExpertGrid, ExpertKey, Trace};
 
@@ -24,8 +24,6 @@ use crate::machines::Assumptions;
 
 /// Tokens of a batch from which llama.cpp copies experts of CPU layers to the GPU.
 const OFFLOAD_FROM_TOKENS: u32 = 32;
-/// Layers looked ahead (H2).
-const PREDICTED_LAYERS: u16 = 3;
 
 /// Who schedules what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +56,13 @@ impl Setting {
     /// Nothing early, dense weights on GPUs.
     pub const PLAIN: Self =
         Self { disk: PrefetchChoice::None, gpus: PrefetchChoice::None, dense: DenseFirst::Gpus };
+
+    /// Predictions that one of both looks at.
+    fn layers_ahead(self) -> LayersAhead {
+        LayersAhead::asked(|phase| {
+            self.disk.layers_ahead_in(phase).max(self.gpus.layers_ahead_in(phase))
+        })
+    }
 }
 
 /// One machine with one model.
@@ -115,10 +120,8 @@ impl Pair<'_> {
         for (tier, residents) in (0..).zip(&residents) {
             scheduler.preload(tier, residents);
         }
-        let predicts = setting.disk.uses_predictions() || setting.gpus.uses_predictions();
-        let layers = if predicts { PREDICTED_LAYERS } else { 0 };
         let accuracy = self.open.prediction_accuracy;
-        let predictions = PredictionParams { layers, accuracy, seed: 5 };
+        let predictions = PredictionParams { layers: setting.layers_ahead(), accuracy, seed: 5 };
         let dense = rooms.dense_cost(self.machine, &self.model.shape());
         let mut world = World::new(costs, dense).with_predictions(predictions);
         Ok(Some(drive(&mut trace.source(), &mut scheduler, &mut world, None)?))
