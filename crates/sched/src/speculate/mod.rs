@@ -5,8 +5,8 @@
 //! - [`lookup`]: which, by what followed the same few tokens before.
 //! - [`draft`]: which, by a small model of the same vocabulary: how sure it is, and what it takes.
 //! - [`guess`]: what both say.
-//! - [`width`]: how many, by what passes took and how often guesses were right; `mean`: means that
-//!   forget.
+//! - [`width`]: how many, by how often guesses were right and by what passes take (`times`); `mean`:
+//!   means that forget.
 //!
 //! A pass of several tokens reads each weight once and each expert once, but brings more experts:
 //! beyond RAM an extra token costs most of a token. So a wrong guess is dear there, and none is made
@@ -16,6 +16,7 @@ pub mod draft;
 pub mod guess;
 pub mod lookup;
 mod mean;
+mod times;
 pub mod width;
 #[cfg(test)]
 mod worlds;

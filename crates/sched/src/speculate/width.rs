@@ -5,25 +5,25 @@
 //! those of the kinds of its guesses are right with `a`, `b`, `c` … that is `1 + a + ab + abc + …`
 //! tokens, in the time of a plain pass times `ratio(w)` and what a draft model took. The width with
 //! the most tokens per time is taken. All are means that forget: how often guesses are right by
-//! [`Kind`], `ratio` by width, and where a width was not seen yet, by what an extra token costs in
-//! others. A guess that was not computed is judged too, when all before it were right: the token in
-//! its place is then known.
+//! [`Kind`], and what passes take ([`Times`]). A guess that was not computed is judged too, when all
+//! before it were right: the token in its place is then known.
 //!
 //! A draft model is asked for one more token when what that adds to the pass is expected to give
 //! more tokens per time than the pass has without: by how often its tokens are of each class, how
 //! often those are right, and what it takes.
 //!
 //! Wrong beliefs are bounded by an account. A pass pays in the time that plain passes would have
-//! taken for its tokens, and takes out what it and its draft took; a pass is affordable when the
-//! account covers it with every guess wrong. It begins with half a token, with more beside a draft
-//! model, and a small share of the time comes in. So no text can lose much more than that, and on one
-//! that repeats the first right guesses, alone in their passes, pay for wider ones. Where guessing
-//! does not pay, one guess is tried now and then, and again at once as long as it is right; a draft
-//! model is asked so too.
+//! taken for its tokens, and takes out what it, its draft and going back to plain passes took, as far
+//! as such passes can be believed to take so long; a pass is affordable when the account covers it with
+//! every guess wrong. It begins with half a token, with more beside a draft model, and a small share of
+//! the time comes in. So no text can lose much more than that, and on one that repeats the first right
+//! guesses, alone in their passes, pay for wider ones. Where guessing does not pay, one guess is tried
+//! now and then, and again at once as long as it is right; a draft model is asked so too.
 
 use super::draft::{Asked, FIRST_RIGHT as DRAFTED_RIGHT, Questions};
 use super::guess::{Kind, Source};
 use super::mean::Mean;
+use super::times::Times;
 
 /// Most guesses in one pass: beyond, the gain is small even where all are right.
 pub const MOST_GUESSES: usize = 8;
@@ -47,16 +47,11 @@ const CREDIT_PASSES: f64 = 3.0;
 /// guesses are tried, and with the weight of one pass.
 const FIRST_RIGHT: f64 = 0.9;
 const FURTHER_RIGHT: f64 = 0.9;
-/// What remains of the weight of older passes with each new one: for shares of right guesses, which
-/// change with the text, and for times.
+/// What remains of the weight of older passes with each new one, for shares of right guesses: they
+/// change with the text.
 const KEEP_SHARE: f64 = 0.75;
 /// A draft model knows about the same of all texts.
 const KEEP_DRAFTED: f64 = 0.95;
-const KEEP_TIME: f64 = 0.9;
-/// The same for plain passes: what varies in them by chance would be won or lost on the account.
-const KEEP_PLAIN: f64 = 0.97;
-/// A pass longer than so many means counts as so long: something else was going on.
-const OUTLIER: f64 = 4.0;
 
 /// One pass, when its guesses have been judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -78,14 +73,7 @@ pub struct Pass<'a> {
 pub struct Widths {
     /// How often guesses are right, by the number of their kind.
     shares: [Mean; Kind::COUNT],
-    /// Time of a plain pass.
-    plain_us: Mean,
-    /// What each guess adds to a pass, over the time of a plain one.
-    growth: Mean,
-    /// Time of a pass over that of a plain one, by width, from one guess on.
-    ratios: [Mean; MOST_GUESSES],
-    plain_passes: u32,
-    passes_since_plain: u32,
+    times: Times,
     /// What the account begins with, in plain passes.
     free_passes: f64,
     /// Time won by guesses less what they cost.
@@ -103,11 +91,7 @@ impl Widths {
             shares: std::array::from_fn(|number| {
                 Mean::believed(first_right(Kind::numbered(number)))
             }),
-            plain_us: Mean::default(),
-            growth: Mean::believed(growth),
-            ratios: [Mean::default(); MOST_GUESSES],
-            plain_passes: 0,
-            passes_since_plain: 0,
+            times: Times::new(growth),
             free_passes: FREE_PASSES,
             account_us: 0.0,
             all_us: 0.0,
@@ -127,12 +111,13 @@ impl Widths {
             return 0;
         };
         let widths = 1..=kinds.len().min(MOST_GUESSES);
-        let affordable = widths.filter(|&width| self.can_afford(self.extra_us(width) + spent_us));
+        let affordable =
+            widths.filter(|&width| self.can_afford(self.times.extra_us(width) + spent_us));
         let none = self.rate(&[], spent_us);
         let gains = affordable.map(|width| (self.rate(&kinds[..width], spent_us) / none, width));
         match gains.max_by(|a, b| a.0.total_cmp(&b.0)) {
             Some((gain, width)) if gain >= GAIN_LEAST => width,
-            Some(_) => usize::from(self.may_try(source, self.extra_us(1))),
+            Some(_) => usize::from(self.may_try(source, self.times.extra_us(1))),
             None => 0,
         }
     }
@@ -145,16 +130,16 @@ impl Widths {
             return false;
         }
         let (next_us, steady_us) = (questions.next_us(asked), questions.steady_us());
-        let (spent_us, plain_us) = (asked.time_us, self.plain_us.value.max(f64::MIN_POSITIVE));
+        let (spent_us, plain_us) = (asked.time_us, self.times.plain_us());
         let reached: f64 = kinds.iter().map(|&kind| self.share(kind)).product();
         let price = self.rate(kinds, spent_us).max(1.0);
-        let step = price * (self.ratio(width + 1) - self.ratio(width));
+        let step = price * (self.times.ratio(width + 1) - self.times.ratio(width));
         let worth = |(class, often): (usize, f64)| {
             often * (reached * self.share(Kind::Drafted(class)) - step).max(0.0)
         };
         let won: f64 = questions.shares().into_iter().enumerate().map(worth).sum();
         if won > GAIN_LEAST * price * steady_us / plain_us {
-            return self.can_afford(self.extra_us(width + 1) + spent_us + next_us);
+            return self.can_afford(self.times.extra_us(width + 1) + spent_us + next_us);
         }
         width == 0 && self.may_try(Source::Draft, steady_us) && self.can_afford(next_us)
     }
@@ -162,38 +147,27 @@ impl Widths {
     /// Learns from a pass.
     pub fn record(&mut self, pass: &Pass<'_>) {
         let width = pass.width.min(MOST_GUESSES);
-        let taken_us = pass.time_us + pass.asked.time_us;
+        let asked_us = pass.asked.time_us;
+        let taken_us = pass.time_us + asked_us;
         self.all_us += taken_us;
         self.since_wrong_us.iter_mut().for_each(|since| *since += taken_us);
         self.learn_shares(pass);
-        match width {
-            0 => self.learn_plain(pass.time_us),
-            _ => self.learn_ratio(width, pass.time_us),
-        }
+        let counted_us = if width > 0 {
+            self.times.learn_guessed(width, pass.time_us)
+        } else {
+            self.account_us -= self.times.learn_plain(pass.time_us);
+            pass.time_us
+        };
         if width > 0 || pass.asked.tokens > 0 {
-            let plain_us = self.plain_us.value;
+            let plain_us = self.times.plain_us();
             let alone_us = if width > 0 { plain_us } else { pass.time_us };
-            let won_us = alone_us + pass.right.min(width) as f64 * plain_us - taken_us;
+            let right_us = pass.right.min(width) as f64 * plain_us;
+            let won_us = alone_us + right_us - counted_us - asked_us;
             self.account_us = (self.account_us + won_us).min(CREDIT_PASSES * plain_us);
             if let (0, Some(kind)) = (pass.right, pass.kinds.first()) {
                 self.since_wrong_us[kind.source() as usize] = 0.0;
             }
         }
-    }
-
-    fn learn_plain(&mut self, time_us: f64) {
-        self.plain_passes = self.plain_passes.saturating_add(1);
-        self.passes_since_plain = 0;
-        let most = if self.plain_passes > 1 { OUTLIER * self.plain_us.value } else { f64::MAX };
-        self.plain_us.add(time_us.min(most), KEEP_PLAIN);
-    }
-
-    fn learn_ratio(&mut self, width: usize, time_us: f64) {
-        self.passes_since_plain = self.passes_since_plain.saturating_add(1);
-        let plain_us = self.plain_us.value.max(f64::MIN_POSITIVE);
-        let ratio = (time_us / plain_us).min(OUTLIER * self.ratio(width));
-        self.growth.add(((ratio - 1.0) / width as f64).max(0.0), KEEP_TIME);
-        self.ratios[width - 1].add(ratio, KEEP_TIME);
     }
 
     /// The first wrong guess is judged, and every one before it.
@@ -216,7 +190,7 @@ impl Widths {
 
     /// Nothing is guessed before it is known what plain passes take, and that is seen again.
     fn is_warm(&self) -> bool {
-        self.plain_passes >= WARM_PASSES && self.passes_since_plain < PLAIN_EVERY
+        self.times.plain_passes() >= WARM_PASSES && self.times.since_plain() < PLAIN_EVERY
     }
 
     fn share(&self, kind: Kind) -> f64 {
@@ -231,25 +205,12 @@ impl Widths {
             reached
         });
         let tokens = 1.0 + more.sum::<f64>();
-        tokens / (self.ratio(kinds.len()) + spent_us / self.plain_us.value.max(f64::MIN_POSITIVE))
-    }
-
-    /// Time of a pass over that of a plain one.
-    fn ratio(&self, width: usize) -> f64 {
-        let Some(at) = width.checked_sub(1) else { return 1.0 };
-        let seen = self.ratios[at];
-        let by_growth = 1.0 + self.growth.value * width as f64;
-        (by_growth + seen.value * seen.weight) / (1.0 + seen.weight)
-    }
-
-    /// What so many guesses add to a pass.
-    fn extra_us(&self, width: usize) -> f64 {
-        (self.ratio(width) - 1.0) * self.plain_us.value
+        tokens / (self.times.ratio(kinds.len()) + spent_us / self.times.plain_us())
     }
 
     /// Whether the account covers what is lost when every guess is wrong.
     fn can_afford(&self, lost_us: f64) -> bool {
-        let plain_us = self.plain_us.value;
+        let plain_us = self.times.plain_us();
         lost_us <= self.account_us + self.free_passes * plain_us + LOSS_SHARE * self.all_us
     }
 
@@ -282,15 +243,6 @@ mod tests {
         }
         assert_eq!(widths.chosen(&all, 0.0), MOST_GUESSES);
         assert_eq!((widths.chosen(&all[..3], 0.0), widths.chosen(&[], 0.0)), (3, 0));
-    }
-
-    #[test]
-    fn one_long_pass_changes_little() {
-        let mut widths = Widths::new(0.5);
-        for time_us in [1e5, 1e5, 1e5, 1e5, 1e8] {
-            widths.record(&Pass { time_us, ..Pass::default() });
-        }
-        assert!(widths.plain_us.value < 2e5, "{:?}", widths.plain_us);
     }
 
     #[test]
