@@ -82,7 +82,7 @@ pub(crate) struct Wishes {
     pub(crate) context: Option<u32>,
     /// What keys and values are kept in: f16; q8_0 for nearly twice the context in the same memory,
     /// q4_0 for more than three times, with a loss; auto takes q8_0 where f16 would not fit, or
-    /// decode 5 % slower beyond RAM
+    /// would make decode beyond RAM 5 % slower
     #[arg(long, value_enum, default_value_t = KvArg::Auto)]
     pub(crate) kv: KvArg,
     /// Largest prefill chunk in tokens (default: 512, or what a calibrated machine is fastest with:

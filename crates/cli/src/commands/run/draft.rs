@@ -48,7 +48,8 @@ impl Draft {
              two out",
             path.display()
         );
-        let Known { spec, files, .. } = Known::to_run(runtime, global, path, run.load.trust)?;
+        let known = Known::to_run(runtime, global, path, run.load.trust);
+        let Known { spec, files, .. } = known.context("--draft")?;
         ensure!(spec.embedding.is_none(), "--draft {}: it makes no text", path.display());
         let [own, other] = [&model.files, &files].map(|files| &files.headers[0].metadata);
         same_vocabulary(own, other).with_context(|| {
