@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::error::SpecError;
 use crate::keys::Keys;
-use crate::windows::Windows;
+use crate::sliding::Windows;
 
 /// Most layers a model may have (`LLAMA_MAX_LAYERS`).
 pub const MAX_LAYERS: u64 = 512;

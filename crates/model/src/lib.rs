@@ -9,7 +9,7 @@
 //! * `error`: why a model could not be opened.
 //! * `opened`: a file, opened once and watched; `files`: the files of a model, split ones too.
 //! * `role`: what each tensor is for, by its name.
-//! * `keys`: metadata of one architecture; `hparams`: the shape, from it; `windows`: which layers
+//! * `keys`: metadata of one architecture; `hparams`: the shape, from it; `sliding`: which layers
 //!   look back at a window only.
 //! * `embedding`: vectors of whole texts, where it was made for them.
 //! * `kv_type`: what keys and values are kept in.
@@ -43,12 +43,12 @@ mod role;
 mod router;
 mod sampling;
 mod sizes;
+mod sliding;
 mod spec;
 mod summary;
 mod values;
 mod vocabulary;
 mod weighed;
-mod windows;
 
 pub use bytes::format_bytes;
 pub use embedding::{Embedding, Pooling};

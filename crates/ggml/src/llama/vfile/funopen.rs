@@ -1,4 +1,4 @@
-//! C streams over a [`VirtualFile`] by macOS's `funopen`.
+//! C streams over a [`VirtualFile`] by `funopen` of macOS and Android.
 
 use super::file::VirtualFile;
 use std::ffi::{c_char, c_int, c_void};

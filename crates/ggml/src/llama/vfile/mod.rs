@@ -6,7 +6,7 @@
 //! back into Rust, or, on Windows, one of a real file into which they were written.
 
 #[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos", windows)),
+    not(any(target_os = "linux", target_os = "macos", target_os = "android", windows)),
     allow(dead_code, reason = "read by no stream there")
 )]
 mod file;
@@ -14,13 +14,13 @@ mod pread;
 #[cfg(target_os = "linux")]
 #[path = "fopencookie.rs"]
 mod stream;
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", target_os = "android"))]
 #[path = "funopen.rs"]
 mod stream;
 #[cfg(windows)]
 #[path = "windows.rs"]
 mod stream;
-#[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+#[cfg(not(any(target_os = "linux", target_os = "macos", target_os = "android", windows)))]
 #[path = "portable.rs"]
 mod stream;
 

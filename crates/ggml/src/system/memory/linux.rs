@@ -28,31 +28,6 @@ pub(crate) unsafe fn release(base: *mut c_void, bytes: usize) {
     unsafe { libc::munmap(base, bytes.max(1)) };
 }
 
-/// Zeros that take no memory until they are written.
-pub(crate) struct Zeros {
-    base: *mut c_void,
-    bytes: usize,
-}
-
-impl Zeros {
-    /// So many; `None` when the system has no more address space.
-    pub(crate) fn new(bytes: usize) -> Option<Self> {
-        Some(Self { base: reserve(bytes)?, bytes })
-    }
-
-    /// Where they are.
-    pub(crate) fn base(&self) -> *mut c_void {
-        self.base
-    }
-}
-
-impl Drop for Zeros {
-    fn drop(&mut self) {
-        // SAFETY: reserved by `new`, with this number of bytes; who reads them keeps `self`.
-        unsafe { release(self.base, self.bytes) };
-    }
-}
-
 /// Asks for pages of 2 MiB behind the whole pages of the given memory, which is this process's.
 pub(crate) fn prefer_large_pages(start: *mut c_void, bytes: usize) {
     let page = page_bytes();

@@ -11,6 +11,13 @@ mod chosen;
 #[path = "windows.rs"]
 mod chosen;
 
+#[cfg(unix)]
+mod zeros;
+
+#[cfg(windows)]
+pub(crate) use chosen::Zeros;
 pub(crate) use chosen::{
-    Zeros, advise_normal, advise_soon, bring_in, page_bytes, prefer_large_pages, release, reserve,
+    advise_normal, advise_soon, bring_in, page_bytes, prefer_large_pages, release, reserve,
 };
+#[cfg(unix)]
+pub(crate) use zeros::Zeros;
