@@ -36,9 +36,9 @@ impl Setting {
         let mut setting = Self { name: text.into(), only_approximates, ..self.clone() };
         for change in text.split(',') {
             let (key, value) = change.split_once('=').unwrap_or((change, ""));
-            setting
-                .apply(key.trim(), value.trim())
-                .with_context(|| format!("--compare {text}: {change}"))?;
+            let at = if change == text { String::new() } else { format!(": {change}") };
+            let applied = setting.apply(key.trim(), value.trim());
+            applied.with_context(|| format!("--compare {text}{at}"))?;
         }
         Ok(setting)
     }
