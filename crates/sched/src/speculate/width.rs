@@ -5,7 +5,7 @@
 //! those of the kinds of its guesses are right with `a`, `b`, `c` … that is `1 + a + ab + abc + …`
 //! tokens, in the time of a plain pass times `ratio(w)` and what a draft model took. The width with
 //! the most tokens per time is taken. All are means that forget: how often guesses are right by
-//! [`Kind`], and what passes take ([`Times`]). A guess that was not computed is judged too, when all
+//! [`Kind`], and what passes take (`times`). A guess that was not computed is judged too, when all
 //! before it were right: the token in its place is then known.
 //!
 //! A draft model is asked for one more token when what that adds to the pass is expected to give
