@@ -10,15 +10,21 @@ use std::path::{Path, PathBuf};
 /// Of the bill; 1.5 is the newest the tool writes.
 const SPEC_VERSION: &str = "1.5";
 
-/// Writes it into `out`, of what is built for the processor. The tool writes one beside the manifest of every crate with a binary.
-pub(super) fn write(facts: &Facts, features: &str, out: &Path) -> Result<PathBuf> {
+/// Writes it into `out`, of what is built for `target`, whose system is named so. The tool writes one
+/// beside the manifest of every crate with a binary.
+pub(super) fn write(
+    facts: &Facts,
+    (target, system): (&str, &str),
+    features: &str,
+    out: &Path,
+) -> Result<PathBuf> {
     CYCLONEDX.install(&facts.tools())?;
     let what = ["--format", "json", "--describe", "binaries", "--spec-version", SPEC_VERSION];
     run(CYCLONEDX.command(&facts.tools()).args(what).args([
         "--features",
         features,
         "--target",
-        facts.processor.triple,
+        target,
     ]))?;
     let mut found = None;
     for folder in ["crates/cli", "xtask", "crates/faultsim"] {
@@ -34,8 +40,8 @@ pub(super) fn write(facts: &Facts, features: &str, out: &Path) -> Result<PathBuf
         }
     }
     let bill = found.context("cargo cyclonedx wrote nothing for the binary")?;
-    let path =
-        out.join(format!("{BINARY}-{}-{}-linux.cdx.json", facts.version, facts.processor.name));
+    let name = format!("{BINARY}-{}-{}-{system}.cdx.json", facts.version, facts.processor.name);
+    let path = out.join(name);
     // Crates of this workspace are named by where they lie.
     fs::write(&path, bill.replace(&workspace_root().display().to_string(), ""))?;
     Ok(path)

@@ -1,5 +1,6 @@
 //! `cargo xtask dist`: packages for Linux, on x86-64 or another processor, that run wherever glibc is
-//! not older than `sysroot::GLIBC`, with kernels for every level of that processor. Publishes nothing.
+//! not older than `sysroot::GLIBC`, with kernels for every level of that processor; and for Windows.
+//! Publishes nothing.
 //!
 //! In reading order:
 //! - [`processor`]: what differs between processors.
@@ -9,6 +10,7 @@
 //!   old a system may be.
 //! - `archive`, `deb`, `wheel`, `image`: that tree wrapped up; `bill`: its bill of materials.
 //! - [`trial`]: each of them installed and run in clean roots.
+//! - [`windows`]: another system, whose packages have another shape.
 //! - `tools`: what is called for all this, and at which version.
 //!
 //! ```text
@@ -34,6 +36,7 @@ pub(crate) mod tools;
 pub mod trial;
 pub(crate) mod vulkan;
 mod wheel;
+pub mod windows;
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -60,13 +63,17 @@ pub struct Dist {
 
 /// Builds and packs; the artefacts.
 pub fn dist(asked: &Dist, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>> {
+    if asked.target == windows::TRIPLE {
+        return windows::dist(asked, say);
+    }
     let facts = build::Facts::read(processor::Processor::of_triple(&asked.target)?)?;
     fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
     let out = asked.out.canonicalize()?;
     say("building");
     let built = build::build(&facts, &asked.features)?;
     say("bill of materials");
-    let bill = bill::write(&facts, &built.features, &out)?;
+    let target = (facts.processor.triple, "linux");
+    let bill = bill::write(&facts, target, &built.features, &out)?;
     say("installed tree");
     let tree = stage::stage(&facts, &built, &bill)?;
     let mut artefacts = vec![bill];

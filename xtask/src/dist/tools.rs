@@ -50,11 +50,17 @@ pub(super) fn install_programs(processor: &Processor) -> Result<()> {
         programs.extend([LINKER, processor.emulator]);
         run(Command::new("rustup").args(["target", "add", processor.triple]))?;
     }
+    let headers = match Path::new(SPIRV_HEADERS).exists() {
+        true => None,
+        false => Some("spirv-headers"),
+    };
+    install_missing(&programs, headers)
+}
+
+/// Installs the packages of those programs that are missing, and one more that is known to be.
+pub(super) fn install_missing(programs: &[(&str, &str)], also: Option<&str>) -> Result<()> {
     let missing = programs.iter().filter(|(program, _)| !is_on_path(program));
-    let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
-    if !Path::new(SPIRV_HEADERS).exists() {
-        packages.push("spirv-headers");
-    }
+    let packages: Vec<&str> = missing.map(|(_, package)| *package).chain(also).collect();
     if packages.is_empty() {
         return Ok(());
     }

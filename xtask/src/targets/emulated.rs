@@ -5,6 +5,8 @@
 use super::report::TestReport;
 use super::systems::{Runner, Target};
 use super::tools::Tools;
+use crate::dist::windows;
+use crate::workspace_root;
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 use std::time::Instant;
@@ -20,7 +22,10 @@ pub(super) fn run(tools: &Tools, target: &Target, runner: &Runner) -> Result<Tes
         "{} is not here; apt-get install qemu-user-static wine64",
         runner.program
     );
-    let mut command = tools.cargo("test", target)?;
+    let mut command = match target.triple == windows::TRIPLE {
+        true => for_windows(tools)?,
+        false => tools.cargo("test", target)?,
+    };
     for name in runner.crates {
         command.args(["--package", name]);
     }
@@ -49,6 +54,17 @@ pub(super) fn run(tools: &Tools, target: &Target, runner: &Runner) -> Result<Tes
         seconds: start.elapsed().as_secs_f64(),
         failures: failures.chain(errors).take(KEPT_LINES).map(str::to_owned).collect(),
     })
+}
+
+/// By the compilers of packages, which need no other linker, and on a disk of its own.
+fn for_windows(tools: &Tools) -> Result<Command> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--release", "--locked", "--target", windows::TRIPLE]);
+    command.current_dir(workspace_root());
+    windows::compilers::install()?;
+    windows::compilers::set(&mut command, &windows::facts()?)?;
+    windows::wine::Wine::make(tools.folder("wine"))?.set(&mut command);
+    Ok(command)
 }
 
 /// `12`, of `test result: ok. 12 passed; 0 failed; …` and `passed`.

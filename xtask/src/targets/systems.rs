@@ -39,7 +39,7 @@ pub(super) const TARGETS: [Target; 3] = [
         triple: "x86_64-pc-windows-gnu",
         runner: Some(Runner {
             program: "wine",
-            crates: &["motley-model", "motley-store", "motley-sched"],
+            crates: &["motley-model", "motley-store", "motley-sched", "motley-sim", "motley-host"],
             passed_over: &[],
         }),
     },

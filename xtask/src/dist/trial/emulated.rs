@@ -3,38 +3,16 @@
 //! computes, and does a server answer? How fast anything is, an emulator does not tell.
 
 use super::asked::at_home;
+use super::exact::{Answers, Exactness, HEAD};
 use super::report::File;
-use super::unpacked::{files_of, small_model, unpack_archive};
-use crate::capped::worker::worker;
+use super::unpacked::{files_of, unpack_archive};
 use crate::dist::build::Facts;
 use crate::dist::sysroot;
-use crate::dist::tools::output;
-use crate::servers::{Context as Cells, MotleyServe, Running, post};
-use anyhow::{Context, Result, ensure};
-use motley_model::{KvType, ModelSpec};
-use motley_plan::budget::{Budget, SessionShape};
-use motley_testkit::synth::Arch;
+use anyhow::Result;
 use serde::Serialize;
-use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Architectures whose logits are compared.
-const ARCHITECTURES: [Arch; 2] = [Arch::Qwen3moe, Arch::GptOss];
-/// Tokens of the prompt, and after it.
-const TOKENS: (u32, u32) = (32, 8);
-/// What a session is.
-const SHAPE: SessionShape = SessionShape {
-    context_tokens: 256,
-    kv: KvType::F16,
-    windows: false,
-    chunk_tokens: 32,
-    output_tokens: 1,
-    states: 1,
-};
-/// Slots beyond the least: most experts are read again and again.
-const SPARE_SLOTS: u64 = 9;
 
 /// What came of it.
 #[derive(Debug, Serialize)]
@@ -52,22 +30,8 @@ pub struct Emulated {
 #[derive(Debug, Serialize)]
 pub struct Model {
     pub name: &'static str,
-    /// Level of the kernels that were chosen, by `doctor`.
-    pub kernels: String,
-    pub instructions: Vec<String>,
-    /// By architecture: are the logits the bare engine's, bit for bit?
-    pub equal: Vec<Equal>,
-    /// What the server said to one question, all in RAM and on demand.
-    pub served: [String; 2],
-}
-
-/// One architecture.
-#[derive(Debug, Serialize)]
-pub struct Equal {
-    pub architecture: String,
-    pub logits_bytes: usize,
-    pub mapped: bool,
-    pub on_demand: bool,
+    #[serde(flatten)]
+    pub answers: Answers,
 }
 
 /// The program as it was unpacked, and who runs it.
@@ -114,82 +78,10 @@ impl Unpacked<'_> {
     }
 
     fn try_as(&self, name: &'static str) -> Result<Model> {
-        let doctor = output(self.command(name).args(["doctor", "--json"]))?;
-        let build = &serde_json::from_str::<Value>(&doctor)?["build"];
-        let used = build["used_instructions"].as_array().into_iter().flatten();
-        let mut equal = Vec::new();
-        for architecture in ARCHITECTURES {
-            equal.push(self.compare(name, architecture)?);
-        }
-        let model = small_model(ARCHITECTURES[0])?;
-        let memory = memory_of(&model)?;
-        Ok(Model {
-            name,
-            kernels: build["kernels"].as_str().context("doctor names no kernels")?.to_owned(),
-            instructions: used.filter_map(|word| word.as_str().map(str::to_owned)).collect(),
-            equal,
-            served: [self.served(name, &model, None)?, self.served(name, &model, Some(memory))?],
-        })
+        let program = self.program.clone();
+        let tried = Exactness { program, command: &|| self.command(name) };
+        Ok(Model { name, answers: tried.answers()? })
     }
-
-    fn compare(&self, name: &str, architecture: Arch) -> Result<Equal> {
-        let model = small_model(architecture)?;
-        let memory = memory_of(&model)?;
-        let bare = self.logits(name, &model, &json!({ "bare": true }))?;
-        let mapped = self.logits(name, &model, &json!({}))?;
-        let on_demand =
-            self.logits(name, &model, &json!({ "on_demand": true, "memory": memory }))?;
-        ensure!(!bare.is_empty(), "the bare engine wrote no logits");
-        Ok(Equal {
-            architecture: architecture.to_string(),
-            logits_bytes: bare.len(),
-            mapped: mapped == bare,
-            on_demand: on_demand == bare,
-        })
-    }
-
-    fn logits(&self, name: &str, model: &Path, way: &Value) -> Result<Vec<u8>> {
-        let file = tempfile::NamedTempFile::new()?;
-        let mut job = json!({
-            "model": model, "threads": 1, "context": SHAPE.context_tokens,
-            "chunk": SHAPE.chunk_tokens, "prefill": TOKENS.0, "decode": TOKENS.1, "repeat": 1,
-            "logits": file.path(),
-        });
-        for (key, value) in way.as_object().into_iter().flatten() {
-            job[key] = value.clone();
-        }
-        let ended = worker(self.command(name), &job)?;
-        ensure!(ended.status.success(), "{}: {way} failed", model.display());
-        Ok(std::fs::read(file.path())?)
-    }
-
-    fn served(&self, name: &str, model: &Path, memory_bytes: Option<u64>) -> Result<String> {
-        let serve = MotleyServe {
-            program: self.program.clone(),
-            model: model.to_owned(),
-            threads: 1,
-            streams: 1,
-            context: Cells::Shared(SHAPE.context_tokens),
-            memory_bytes,
-            exact: true,
-            more: Vec::new(),
-        };
-        let server = Running::start(serve.start_by(self.command(name)))?;
-        let question = json!({
-            "messages": [{ "role": "user", "content": "What is the capital of France?" }],
-            "max_tokens": 8, "temperature": 0,
-        });
-        let answer = post(&server.address, "/v1/chat/completions", &question)?;
-        let said = answer["choices"][0]["message"]["content"].as_str();
-        Ok(said.context("an answer without a message")?.to_owned())
-    }
-}
-
-/// A budget in which experts have to make room for each other.
-fn memory_of(model: &Path) -> Result<u64> {
-    let (spec, _) = ModelSpec::open(model)?;
-    let budget = Budget::of(&spec, SHAPE);
-    Ok(budget.smallest_bytes() + SPARE_SLOTS * budget.slot_bytes)
 }
 
 impl Emulated {
@@ -197,29 +89,17 @@ impl Emulated {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for model in &self.processors {
-            for equal in model.equal.iter().filter(|equal| !(equal.mapped && equal.on_demand)) {
-                faults.push(format!("{} on {}: other logits", equal.architecture, model.name));
-            }
-            if model.served[0] != model.served[1] {
-                faults.push(format!("{}: two answers to one question", model.name));
-            }
+            let of_model = model.answers.faults();
+            faults.extend(of_model.map(|fault| format!("{}: {fault}", model.name)));
         }
         faults
     }
 
     /// Lines of at most 80 columns.
     pub fn table(&self) -> String {
-        let mut text = String::from("processor    kernels     model      mapped  on demand\n");
+        let mut text = HEAD.to_owned();
         for model in &self.processors {
-            for equal in &model.equal {
-                let [mapped, on_demand] = [equal.mapped, equal.on_demand].map(super::report::yes);
-                let _ = writeln!(
-                    text,
-                    "{:<12} {:<11} {:<10} {mapped:<7} {on_demand}",
-                    model.name, model.kernels, equal.architecture
-                );
-            }
-            let _ = writeln!(text, "{:<12} a server says {:?}", model.name, model.served[0]);
+            text += &model.answers.rows(model.name);
         }
         for (name, bytes) in &self.packages {
             let _ = writeln!(text, "{:>5.1} MB  {name}", *bytes as f64 / 1e6);
@@ -230,6 +110,7 @@ impl Emulated {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exact::Equal;
     use super::*;
 
     fn found(mapped: bool, second_answer: &str) -> Emulated {
@@ -237,7 +118,8 @@ mod tests {
             Equal { architecture: "qwen3moe".into(), logits_bytes: 4, mapped, on_demand: true };
         let served = ["Paris".to_owned(), second_answer.to_owned()];
         let (kernels, instructions) = ("armv8.0_1".into(), Vec::new());
-        let model = Model { name: "max", kernels, instructions, equal: vec![equal], served };
+        let answers = Answers { kernels, instructions, equal: vec![equal], served };
+        let model = Model { name: "max", answers };
         Emulated {
             version: "1".into(),
             target: "aarch64-unknown-linux-gnu",
@@ -251,7 +133,7 @@ mod tests {
     #[test]
     fn other_logits_and_other_answers_are_faults() {
         assert!(found(true, "Paris").faults().is_empty());
-        assert_eq!(found(false, "Paris").faults(), ["qwen3moe on max: other logits"]);
+        assert_eq!(found(false, "Paris").faults(), ["max: other logits of qwen3moe"]);
         assert_eq!(found(true, "Rome").faults(), ["max: two answers to one question"]);
         let table = found(false, "Paris").table();
         assert!(table.contains("max          armv8.0_1   qwen3moe   no      yes\n"), "{table}");

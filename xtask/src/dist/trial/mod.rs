@@ -5,11 +5,13 @@
 //! - `asked`: how the program is called; `variants`: every CPU level's kernels, one by one, on this machine.
 //! - [`recording`]: the first minutes in such a root, on a terminal.
 //! - [`speed`]: pairs of runs, one after the other.
-//! - [`emulated`]: packages for another processor, as far as an emulator runs them.
+//! - [`emulated`]: packages for another processor, as far as an emulator runs them; [`exact`]: what is
+//!   asked of a program there, and of one for Windows ([`super::windows`]).
 //! - [`report`]: what came of it; `unpacked`: the archive's tree, and the model every trial runs.
 
 mod asked;
 pub mod emulated;
+pub mod exact;
 pub mod install;
 pub mod recording;
 pub mod report;
@@ -21,6 +23,7 @@ mod variants;
 use super::build::Facts;
 use super::processor::{PROCESSORS, Processor};
 use super::tools;
+use super::windows::{self, Tried};
 use anyhow::{Context, Result, ensure};
 use asked::ASKED;
 use emulated::Emulated;
@@ -42,13 +45,13 @@ const MODELS: &str = "/models";
 #[derive(Debug, Clone, clap::Args)]
 pub struct Trial {
     /// Processor and system the artefacts are for. Another processor than this machine's is emulated:
-    /// exactness and one server, nothing installed, no speed.
+    /// exactness and one server, nothing installed, no speed. Those for Windows are run by Wine.
     #[arg(long, value_name = "TRIPLE", default_value = PROCESSORS[0].triple)]
     pub target: String,
     /// Folder the artefacts are in.
     #[arg(long, value_name = "FOLDER", default_value = "dist")]
     pub out: PathBuf,
-    /// A `motley` built for this machine, to compare speeds with.
+    /// A `motley` built for this machine, to compare speeds with; for Windows, texts.
     #[arg(long, value_name = "FILE")]
     pub native: Option<PathBuf>,
     /// Model of the comparison [default: the small one that every root runs].
@@ -68,6 +71,7 @@ pub struct Trial {
 pub enum Found {
     Installed(Report),
     Emulated(Emulated),
+    Windows(Box<Tried>),
 }
 
 impl Found {
@@ -76,6 +80,7 @@ impl Found {
         match self {
             Self::Installed(report) => report.faults(),
             Self::Emulated(report) => report.faults(),
+            Self::Windows(report) => report.faults(),
         }
     }
 
@@ -84,12 +89,16 @@ impl Found {
         match self {
             Self::Installed(report) => report.table(),
             Self::Emulated(report) => report.table(),
+            Self::Windows(report) => report.table(),
         }
     }
 }
 
 /// Tries everything.
 pub fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result<Found> {
+    if asked.target == windows::TRIPLE {
+        return Ok(Found::Windows(Box::new(windows::trial::trial(asked, say)?)));
+    }
     let processor = Processor::of_triple(&asked.target)?;
     let compares = asked.native.is_some() || asked.speed_model.is_some();
     ensure!(
