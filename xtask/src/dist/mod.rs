@@ -64,7 +64,11 @@ pub struct Dist {
 /// Builds and packs; the artefacts.
 pub fn dist(asked: &Dist, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>> {
     if asked.target == windows::TRIPLE {
-        return windows::dist(asked, say);
+        fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
+        let out = asked.out.canonicalize()?;
+        let (version, artefacts) = windows::dist(&asked.features, &out, say)?;
+        write_sums(&version, &out)?;
+        return Ok(artefacts);
     }
     let facts = build::Facts::read(processor::Processor::of_triple(&asked.target)?)?;
     fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;

@@ -16,8 +16,9 @@
 //! owed by the guesses, and is no part of what plain passes take.
 
 use super::mean::Mean;
-use super::width::MOST_GUESSES;
 
+/// Most guesses in one pass: beyond, the gain is small even where all are right.
+pub const MOST_GUESSES: usize = 8;
 /// What remains of the weight of older passes with each new one.
 const KEEP: f64 = 0.9;
 /// The same for plain passes: what varies in them by chance would be won or lost on the account.

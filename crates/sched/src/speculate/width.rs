@@ -25,8 +25,7 @@ use super::guess::{Kind, Source};
 use super::mean::Mean;
 use super::times::Times;
 
-/// Most guesses in one pass: beyond, the gain is small even where all are right.
-pub const MOST_GUESSES: usize = 8;
+pub use super::times::MOST_GUESSES;
 
 /// Plain passes before the first guess: the first of an answer is slower than others.
 const WARM_PASSES: u32 = 3;

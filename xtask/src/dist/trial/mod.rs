@@ -97,7 +97,11 @@ impl Found {
 /// Tries everything.
 pub fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result<Found> {
     if asked.target == windows::TRIPLE {
-        return Ok(Found::Windows(Box::new(windows::trial::trial(asked, say)?)));
+        return Ok(Found::Windows(Box::new(windows::trial::trial(
+            &asked.out,
+            asked.native.as_deref(),
+            say,
+        )?)));
     }
     let processor = Processor::of_triple(&asked.target)?;
     let compares = asked.native.is_some() || asked.speed_model.is_some();

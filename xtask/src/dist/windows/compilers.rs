@@ -11,6 +11,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What is built for, as Rust names it.
+pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
 /// Links, and knows where its libraries are. The one of GNU's compilers whose libstdc++ has threads.
 pub(super) const LINKER: &str = "x86_64-w64-mingw32-gcc-posix";
 /// Where it looks for `ld.lld`, which takes clang's sections beside GNU's without a warning for each.
@@ -42,7 +44,7 @@ const THREAD_VARIABLES: &str = "-femulated-tls";
 /// Installs what is missing.
 pub(crate) fn install() -> Result<()> {
     install_missing(&PROGRAMS, None)?;
-    run(Command::new("rustup").args(["target", "add", super::TRIPLE]))
+    run(Command::new("rustup").args(["target", "add", TRIPLE]))
 }
 
 /// All of it through the environment, which `llama-cpp-sys-2` passes on to CMake.
@@ -66,7 +68,7 @@ pub(crate) fn set(command: &mut Command, facts: &Facts) -> Result<()> {
         format!("--remap-path-prefix={}=/cargo", home.display()),
         format!("--remap-path-prefix={}=/motley", workspace_root().display()),
     ];
-    let name = super::TRIPLE.replace('-', "_");
+    let name = TRIPLE.replace('-', "_");
     command
         .env(format!("CC_{name}"), CC)
         .env(format!("CXX_{name}"), CXX)

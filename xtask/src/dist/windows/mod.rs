@@ -10,46 +10,40 @@ mod pack;
 pub(super) mod trial;
 pub(crate) mod wine;
 
+pub use compilers::TRIPLE;
 pub use trial::Tried;
 
-use super::Dist;
 use super::bill;
 use super::build::{BINARY, Facts};
 use super::processor::Processor;
 use super::tools::{AUDITABLE, run};
-use anyhow::{Context, Result, ensure};
-use std::fs;
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// As Rust names it.
-pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
-/// The system in names of packages.
-const SYSTEM: &str = "windows";
 
 /// What is the same wherever the program is for: this machine's processor is that of the target.
 pub(crate) fn facts() -> Result<Facts> {
     Facts::read(Processor::of_triple("x86_64-unknown-linux-gnu")?)
 }
 
-/// Builds and packs; the artefacts.
-pub(super) fn dist(asked: &Dist, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>> {
-    ensure!(asked.features.is_empty(), "--features \"\": the one for Windows has none so far");
+/// Builds and packs into `out`; the version, and the artefacts.
+pub(super) fn dist(
+    features: &str,
+    out: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(String, Vec<PathBuf>)> {
+    ensure!(features.is_empty(), "--features \"\": the one for Windows has none so far");
     let facts = facts()?;
-    fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
-    let out = asked.out.canonicalize()?;
     say("building");
     let program = build(&facts)?;
     say("bill of materials");
-    let bill = bill::write(&facts, (TRIPLE, SYSTEM), "", &out)?;
+    let bill = bill::write(&facts, (TRIPLE, pack::SYSTEM), "", out)?;
     say("folder");
     let tree = pack::stage(&facts, &program, &bill)?;
     say("zip");
-    let zip = pack::zip(&facts, &tree, &out)?;
+    let zip = pack::zip(&facts, &tree, out)?;
     say("installer");
-    let installer = pack::installer(&facts, &tree, &out)?;
-    super::write_sums(&facts.version, &out)?;
-    Ok(vec![bill, zip, installer])
+    let installer = pack::installer(&facts, &tree, out)?;
+    Ok((facts.version, vec![bill, zip, installer]))
 }
 
 /// The program, with all its symbols.
@@ -62,9 +56,4 @@ fn build(facts: &Facts) -> Result<PathBuf> {
     compilers::set(&mut command, facts)?;
     run(&mut command)?;
     Ok(facts.target_folder.join(TRIPLE).join("release").join(format!("{BINARY}.exe")))
-}
-
-/// Without symbols nobody looks up.
-fn strip(from: &Path, to: &Path) -> Result<()> {
-    run(Command::new(compilers::STRIP).args(["--strip-unneeded", "-o"]).arg(to).arg(from))
 }

@@ -6,7 +6,7 @@
 //! motley.cdx.json
 //! ```
 
-use super::SYSTEM;
+use super::compilers::STRIP;
 use crate::dist::build::{BINARY, Facts};
 use crate::dist::tools::run;
 use crate::workspace_root;
@@ -15,6 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The system in names of packages.
+pub(super) const SYSTEM: &str = "windows";
 /// What NSIS makes the installer of.
 const SCRIPT: &str = "packaging/windows/motley.nsi";
 
@@ -22,7 +24,7 @@ const SCRIPT: &str = "packaging/windows/motley.nsi";
 pub(super) fn stage(facts: &Facts, program: &Path, bill: &Path) -> Result<PathBuf> {
     let tree = facts.scratch("windows")?.join(folder_name(facts));
     fs::create_dir(&tree)?;
-    super::strip(program, &tree.join(format!("{BINARY}.exe")))?;
+    strip(program, &tree.join(format!("{BINARY}.exe")))?;
     for (from, to) in [
         (workspace_root().join("LICENSE-APACHE"), "LICENSE-APACHE.txt"),
         (workspace_root().join("LICENSE-MIT"), "LICENSE-MIT.txt"),
@@ -71,4 +73,9 @@ pub(super) fn installer(facts: &Facts, tree: &Path, out: &Path) -> Result<PathBu
         .arg(format!("-DINSTALLER={}", path.display()))
         .arg(workspace_root().join(SCRIPT)))?;
     Ok(path)
+}
+
+/// Without symbols nobody looks up.
+fn strip(from: &Path, to: &Path) -> Result<()> {
+    run(Command::new(STRIP).args(["--strip-unneeded", "-o"]).arg(to).arg(from))
 }

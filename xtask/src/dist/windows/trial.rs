@@ -5,7 +5,6 @@ use super::wine::{WINE, Wine};
 use super::{TRIPLE, pack};
 use crate::dist::build::{BINARY, Facts};
 use crate::dist::tools::output;
-use crate::dist::trial::Trial;
 use crate::dist::trial::exact::{Answers, Exactness, HEAD};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -43,11 +42,15 @@ pub struct Tried {
     pub native_tokens: Option<[Vec<i64>; 2]>,
 }
 
-/// Tries what is in `asked.out`.
-pub(in crate::dist) fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result<Tried> {
+/// Tries what is in `out`, beside a program for this machine if there is one.
+pub(in crate::dist) fn trial(
+    out: &Path,
+    native: Option<&Path>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Tried> {
     let facts = super::facts()?;
     let wine = Wine::make(facts.scratch("wine")?)?;
-    let out = asked.out.canonicalize().with_context(|| asked.out.display().to_string())?;
+    let out = out.canonicalize().with_context(|| out.display().to_string())?;
     say("unpacked");
     let program = unpack(&facts, &out)?;
     let command = || {
@@ -60,10 +63,10 @@ pub(in crate::dist) fn trial(asked: &Trial, say: &mut dyn FnMut(&str)) -> Result
     let answers = tried.answers()?;
     say("run");
     let tokens = tried.continued()?;
-    let native_tokens = match &asked.native {
+    let native_tokens = match native {
         Some(native) => {
             let command = || Command::new(native);
-            Some(Exactness { program: native.clone(), command: &command }.continued()?)
+            Some(Exactness { program: native.to_owned(), command: &command }.continued()?)
         }
         None => None,
     };
