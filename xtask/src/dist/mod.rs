@@ -63,16 +63,14 @@ pub struct Dist {
 
 /// Builds and packs; the artefacts.
 pub fn dist(asked: &Dist, say: &mut dyn FnMut(&str)) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
+    let out = asked.out.canonicalize()?;
     if asked.target == windows::TRIPLE {
-        fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
-        let out = asked.out.canonicalize()?;
         let (version, artefacts) = windows::dist(&asked.features, &out, say)?;
         write_sums(&version, &out)?;
         return Ok(artefacts);
     }
     let facts = build::Facts::read(processor::Processor::of_triple(&asked.target)?)?;
-    fs::create_dir_all(&asked.out).with_context(|| asked.out.display().to_string())?;
-    let out = asked.out.canonicalize()?;
     say("building");
     let built = build::build(&facts, &asked.features)?;
     say("bill of materials");
