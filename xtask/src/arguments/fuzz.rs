@@ -15,6 +15,9 @@ pub(crate) struct FuzzArguments {
     /// One target (default: all)
     #[arg(long, value_parser = PossibleValuesParser::new(TARGETS.map(|target| target.name)))]
     target: Option<String>,
+    /// Only targets built without llama.cpp and the server: those of files, hubs and workers
+    #[arg(long, conflicts_with = "target")]
+    without_engine: bool,
     /// An input of that target to run once
     #[arg(long, requires = "target")]
     pub(crate) replay: Option<PathBuf>,
@@ -38,7 +41,10 @@ impl FuzzArguments {
         let build_folder = target_folder.context("a folder this was built in")?.join("fuzz");
         let targets = match &self.target {
             Some(name) => vec![Target::named(name).context("a target")?],
-            None => TARGETS.iter().collect(),
+            None => TARGETS
+                .iter()
+                .filter(|target| !(self.without_engine && target.needs_engine()))
+                .collect(),
         };
         let motley = self.motley.clone().unwrap_or(beside);
         Ok(Fuzz { targets, seconds: self.seconds, jobs: self.jobs, motley, build_folder })

@@ -57,8 +57,9 @@ pub(super) fn install_programs(processor: &Processor) -> Result<()> {
     install_missing(&programs, headers)
 }
 
-/// Installs the packages of those programs that are missing, and one more that is known to be.
-pub(super) fn install_missing(programs: &[(&str, &str)], also: Option<&str>) -> Result<()> {
+/// Installs the packages of those programs, or files named by their whole paths, that are missing,
+/// and one more that is known to be.
+pub(crate) fn install_missing(programs: &[(&str, &str)], also: Option<&str>) -> Result<()> {
     let missing = programs.iter().filter(|(program, _)| !is_on_path(program));
     let packages: Vec<&str> = missing.map(|(_, package)| *package).chain(also).collect();
     if packages.is_empty() {

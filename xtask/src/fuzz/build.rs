@@ -14,6 +14,9 @@ pub(super) fn build(fuzz: &Fuzz) -> Result<()> {
     if let [target] = fuzz.targets[..] {
         command.arg(target.name);
     }
+    if !fuzz.targets.iter().any(|target| target.needs_engine()) {
+        command.arg("--no-default-features");
+    }
     command.current_dir(workspace_root());
     // As in the main build, so that llama.cpp comes out of the compiler's cache.
     command.env("RUSTFLAGS", "-C target-cpu=native").env("LLAMA_LIB_PROFILE", "Release");

@@ -46,7 +46,16 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "wire_frame", input_bytes: 1 << 13, input_seconds: 10, memory_mib: 1024 },
 ];
 
+/// Those that llama.cpp, the server or a second reader of schemas is built for: feature `engine` of
+/// `fuzz/Cargo.toml`.
+const WITH_ENGINE: [&str; 4] = ["tool_calls", "templates", "schema", "http"];
+
 impl Target {
+    /// Whether most of the build is for such as this.
+    pub fn needs_engine(&self) -> bool {
+        WITH_ENGINE.contains(&self.name)
+    }
+
     /// The target of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         TARGETS.iter().find(|target| target.name == name)
@@ -83,7 +92,10 @@ mod tests {
         let text = std::fs::read_to_string(fuzz_folder().join("Cargo.toml")).expect("a manifest");
         let manifest: toml::Table = text.parse().expect("TOML");
         let bins = manifest["bin"].as_array().expect("programs");
-        let names: Vec<_> = bins.iter().map(|bin| bin["name"].as_str().expect("a name")).collect();
+        let name = |bin: &&toml::Value| bin["name"].as_str().expect("a name").to_owned();
+        let names: Vec<_> = bins.iter().map(|bin| name(&bin)).collect();
         assert_eq!(names, TARGETS.map(|target| target.name));
+        let with_engine = bins.iter().filter(|bin| bin.get("required-features").is_some());
+        assert_eq!(with_engine.map(|bin| name(&bin)).collect::<Vec<_>>(), WITH_ENGINE);
     }
 }

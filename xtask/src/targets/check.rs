@@ -13,7 +13,7 @@ const KEPT_LINES: usize = 40;
 
 /// Checks the crates, all of them however many fail.
 pub(super) fn run(tools: &Tools, target: &Target, what: &Check) -> Result<CheckReport> {
-    let mut command = tools.cargo("check", target)?;
+    let mut command = tools.cargo("check", target.triple)?;
     command.arg("--keep-going");
     for name in what.crates {
         command.args(["--package", name]);

@@ -5,10 +5,7 @@
 use super::report::TestReport;
 use super::systems::{Runner, Target};
 use super::tools::Tools;
-use crate::dist::windows;
-use crate::workspace_root;
-use anyhow::{Context, Result, ensure};
-use std::process::Command;
+use anyhow::{Context, Result};
 use std::time::Instant;
 
 /// Lines of a failure that are kept.
@@ -16,21 +13,10 @@ const KEPT_LINES: usize = 60;
 
 /// Builds and runs them.
 pub(super) fn run(tools: &Tools, target: &Target, runner: &Runner) -> Result<TestReport> {
-    let there = Command::new(runner.program).arg("--version").output();
-    ensure!(
-        there.is_ok_and(|ended| ended.status.success()),
-        "{} is not here; apt-get install qemu-user-static wine64",
-        runner.program
-    );
-    let mut command = match target.triple == windows::TRIPLE {
-        true => for_windows(tools)?,
-        false => tools.cargo("test", target)?,
-    };
+    let mut command = runner.emulator.cargo_test(tools, target.triple)?;
     for name in runner.crates {
         command.args(["--package", name]);
     }
-    let triple = target.triple.to_uppercase().replace('-', "_");
-    command.env(format!("CARGO_TARGET_{triple}_RUNNER"), runner.program);
     command.env("CARGO_TARGET_DIR", tools.folder("emulated"));
     command.args(["--no-fail-fast", "--lib", "--tests", "--"]);
     for (test, _) in runner.passed_over {
@@ -45,7 +31,7 @@ pub(super) fn run(tools: &Tools, target: &Target, runner: &Runner) -> Result<Tes
     let errors = words.lines().skip_while(|line| !line.starts_with("error"));
     let passed_over = runner.passed_over.iter();
     Ok(TestReport {
-        runner: runner.program.into(),
+        runner: runner.emulator.program().into(),
         crates: runner.crates.iter().map(|name| (*name).to_owned()).collect(),
         good: ended.status.success(),
         passed: sum("passed"),
@@ -54,17 +40,6 @@ pub(super) fn run(tools: &Tools, target: &Target, runner: &Runner) -> Result<Tes
         seconds: start.elapsed().as_secs_f64(),
         failures: failures.chain(errors).take(KEPT_LINES).map(str::to_owned).collect(),
     })
-}
-
-/// By the compilers of packages, which need no other linker, and on a disk of its own.
-fn for_windows(tools: &Tools) -> Result<Command> {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--release", "--locked", "--target", windows::TRIPLE]);
-    command.current_dir(workspace_root());
-    windows::compilers::install()?;
-    windows::compilers::set(&mut command, &windows::facts()?)?;
-    windows::wine::Wine::make(tools.folder("wine"))?.set(&mut command);
-    Ok(command)
 }
 
 /// `12`, of `test result: ok. 12 passed; 0 failed; …` and `passed`.

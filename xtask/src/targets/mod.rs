@@ -5,7 +5,7 @@
 //! In reading order:
 //! * `systems`: the targets, what is checked for each, and who runs its tests.
 //! * `tools`: compilers for all of them, and cargo with these.
-//! * `check`: one check; `emulated`: tests of one target.
+//! * `check`: one check; `emulated`: tests of one target, `emulator`: who runs them.
 //! * `report`: all of it as a table, and lines of platform code.
 //!
 //! llama.cpp is not built for other systems: its interface is the one that this machine's build has
@@ -13,6 +13,7 @@
 
 mod check;
 mod emulated;
+mod emulator;
 mod report;
 mod systems;
 mod tools;
@@ -45,7 +46,8 @@ pub fn targets(asked: &Targets, say: &mut dyn FnMut(&str)) -> Result<Report> {
     let targets: Vec<_> = TARGETS.iter().filter(|target| wanted(target.triple)).collect();
     let known = || TARGETS.map(|target| target.triple).join(", ");
     ensure!(!targets.is_empty(), "--target: one of {}", known());
-    let tools = tools::Tools::install(&targets).context("compilers for other targets")?;
+    let triples: Vec<_> = targets.iter().map(|target| target.triple).collect();
+    let tools = tools::Tools::install(&triples).context("compilers for other targets")?;
     let mut reports = Vec::new();
     for target in targets {
         let mut checks = Vec::new();
@@ -55,7 +57,7 @@ pub fn targets(asked: &Targets, say: &mut dyn FnMut(&str)) -> Result<Report> {
         }
         let tests = match &target.runner {
             Some(runner) if asked.run => {
-                say(&format!("{}: tests by {}", target.triple, runner.program));
+                say(&format!("{}: tests by {}", target.triple, runner.emulator.program()));
                 Some(emulated::run(&tools, target, runner)?)
             }
             _ => None,

@@ -1,5 +1,7 @@
 //! The targets, what is checked for each, and who runs their tests here.
 
+use super::emulator::Emulator;
+
 /// A system and a processor.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -11,7 +13,7 @@ pub(super) struct Target {
 /// Runs programs of another system or processor.
 #[derive(Debug)]
 pub(super) struct Runner {
-    pub(super) program: &'static str,
+    pub(super) emulator: Emulator,
     /// Crates whose tests it runs.
     pub(super) crates: &'static [&'static str],
     /// Tests that it cannot run, each with the reason.
@@ -30,7 +32,7 @@ pub(super) const TARGETS: [Target; 3] = [
     Target {
         triple: "aarch64-unknown-linux-gnu",
         runner: Some(Runner {
-            program: "qemu-aarch64-static",
+            emulator: Emulator::Qemu,
             crates: &["motley-model", "motley-store", "motley-sched", "motley-sim", "motley-host"],
             passed_over: &[],
         }),
@@ -38,7 +40,7 @@ pub(super) const TARGETS: [Target; 3] = [
     Target {
         triple: "x86_64-pc-windows-gnu",
         runner: Some(Runner {
-            program: "wine",
+            emulator: Emulator::Wine,
             crates: &["motley-model", "motley-store", "motley-sched", "motley-sim", "motley-host"],
             passed_over: &[],
         }),

@@ -1,7 +1,6 @@
 //! Compilers for every target: rustc's parts by rustup, and C by `zig cc` through `cargo-zigbuild`,
 //! both from PyPI at one version.
 
-use super::systems::Target;
 use crate::dist::tools::{output, run};
 use crate::workspace_root;
 use anyhow::{Context, Result};
@@ -27,11 +26,12 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Installs what is missing.
-    pub(super) fn install(targets: &[&Target]) -> Result<Self> {
-        let triples = targets.iter().map(|target| target.triple);
+    pub(super) fn install(triples: &[&str]) -> Result<Self> {
         let installed = output(Command::new("rustup").args(["target", "list", "--installed"]))?;
-        let missing: Vec<_> =
-            triples.filter(|triple| !installed.lines().any(|line| line == *triple)).collect();
+        let missing: Vec<_> = triples
+            .iter()
+            .filter(|triple| !installed.lines().any(|line| line == **triple))
+            .collect();
         if !missing.is_empty() {
             run(Command::new("rustup").args(["target", "add"]).args(missing))?;
         }
@@ -44,10 +44,9 @@ impl Tools {
 
     /// `cargo-zigbuild VERB --release --target TRIPLE`, which gives crates' build scripts a C
     /// compiler for the target and has llama.cpp's passed over.
-    pub(super) fn cargo(&self, verb: &str, target: &Target) -> Result<Command> {
+    pub(super) fn cargo(&self, verb: &str, triple: &str) -> Result<Command> {
         let bin = self.python.parent().context("a program in no folder")?;
         let mut command = Command::new(bin.join("cargo-zigbuild"));
-        let triple = target.triple;
         let bindings = self.bindings.display();
         command.args([verb, "--release", "--locked", "--target", triple]);
         command

@@ -13,6 +13,9 @@ use seccompiler::{
 
 use crate::sandbox::{Outgoing, SandboxError};
 
+/// `fchmodat2`, which crate `libc` does not name on every processor: calls since 424 have one number on
+/// all of Linux's.
+const SYS_FCHMODAT2: libc::c_long = 452;
 /// What errors call it.
 const SECCOMP: &str = "seccomp";
 
@@ -232,7 +235,7 @@ const ALWAYS: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    SYS_FCHMODAT2,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chown,
     #[cfg(target_arch = "x86_64")]
