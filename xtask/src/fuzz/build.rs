@@ -14,7 +14,7 @@ pub(super) fn build(fuzz: &Fuzz) -> Result<()> {
     if let [target] = fuzz.targets[..] {
         command.arg(target.name);
     }
-    if !fuzz.targets.iter().any(|target| target.needs_engine()) {
+    if !fuzz.needs_engine() {
         command.arg("--no-default-features");
     }
     command.current_dir(workspace_root());

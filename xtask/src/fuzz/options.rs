@@ -50,6 +50,13 @@ pub const TARGETS: [Target; 10] = [
 /// `fuzz/Cargo.toml`.
 const WITH_ENGINE: [&str; 4] = ["tool_calls", "templates", "schema", "http"];
 
+impl Fuzz {
+    /// Whether any of its targets does.
+    pub(super) fn needs_engine(&self) -> bool {
+        self.targets.iter().any(|target| target.needs_engine())
+    }
+}
+
 impl Target {
     /// Whether most of the build is for such as this.
     pub fn needs_engine(&self) -> bool {

@@ -69,7 +69,7 @@ impl Report {
         let mut command = format!("cargo xtask fuzz --seconds {}", fuzz.seconds);
         if let [target] = fuzz.targets[..] {
             command += &format!(" --target {}", target.name);
-        } else if !fuzz.targets.iter().any(|target| target.needs_engine()) {
+        } else if !fuzz.needs_engine() {
             command += " --without-engine";
         }
         Self { command, targets }
