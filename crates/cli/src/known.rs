@@ -31,7 +31,7 @@ use motley_plan::{
     Asked, Decision, Facts, GpuFact, MachineMemory, ModelNeeds, OfferedLayouts, decide,
 };
 #[cfg(feature = "npu")]
-use motley_plan::{Calibration, ExpertCosts, PathRate};
+use motley_plan::{Calibration, ExpertCosts, MeasuredKernels, PathRate};
 use motley_profile::Profile;
 use std::fs::File;
 use std::io::BufReader;
@@ -221,7 +221,7 @@ impl Known {
     pub(crate) fn expert_on_cpu(&self, threads: u32) -> Option<(ComputeCost, f64)> {
         let (table, demand) = (self.measured.as_ref()?, &self.needs.demand);
         let width = demand.expert_matrix_weights();
-        let plain = |_: &str| WeightLayout::Plain;
+        let plain = MeasuredKernels::laid_out(&|_| WeightLayout::Plain);
         let calibration = Calibration::measured(table, &plain, threads, width).ok()?;
         let read = calibration.disk.as_ref().map(PathRate::cost);
         let read_us = read.map_or(0.0, |read| read.us(self.needs.expert_bytes));

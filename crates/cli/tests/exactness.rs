@@ -73,6 +73,20 @@ fn check_near(model: &Path) {
             );
         }
     }
+    check_rearranged(model, &plain, noise);
+}
+
+/// Streamed experts that are rearranged where enough tokens use them: as near, and the same bits
+/// whichever were in memory already.
+fn check_rearranged(model: &Path, plain: &[Vec<f32>], noise: f64) {
+    let kernels = json!({
+        "layouts": [], "blocks_from_rows": 0.0, "block_rows": 16, "rearranged_from_rows": 4,
+    });
+    let small = last_logits(model, SMALL, Some(&kernels));
+    let off = median_distance(plain, &small);
+    assert!(off <= NOISE * noise, "rearranged: {off:e} of {noise:e} on {model:?}");
+    let smallest = last_logits(model, SMALLEST, Some(&kernels));
+    assert!(small == smallest, "rearranged: what is in memory changes bits on {model:?}");
 }
 
 /// The logits after each of [`PROMPTS`].

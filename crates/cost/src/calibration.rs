@@ -168,6 +168,22 @@ pub enum KernelWay {
     Whole,
     /// One `MUL_MAT` for the rows of each expert.
     Blocks,
+    /// The same with weights that lie plain and are rearranged for the CPU's kernels each time.
+    Rearranged,
+}
+
+impl KernelWay {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Whole, Self::Blocks, Self::Rearranged];
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Blocks => "blocks",
+            Self::Rearranged => "rearranged",
+        }
+    }
 }
 
 /// Experts of one quantisation and layout on a number of threads.

@@ -3,7 +3,7 @@
 
 use motley_ggml::{
     Batch, BatchToken, BlockError, BlockExecutor, Claims, ComputeOutcome, Context, ContextOptions,
-    CpuUnit, DecodeError, ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam,
+    CpuUnit, Cut, DecodeError, ExpertBlock, Model, ModelOptions, PoolChoice, Pools, Runtime, Seam,
     Threadpool, ThreadpoolOptions, VirtualFile, Way, Weights,
 };
 use motley_model::{ModelSpec, Role, TensorPart};
@@ -21,7 +21,7 @@ impl BlockExecutor for Whatever {
         block: &mut ExpertBlock<'_>,
         cpu: &mut CpuUnit,
     ) -> Result<ComputeOutcome, BlockError> {
-        for way in [Way::Whole, Way::Blocks { block_rows: 8 }] {
+        for way in [Way::Whole, Way::Blocks(Cut::of(8))] {
             let some = cpu.compute_rows(block, &[(0, 0)], way).expect("rows there are");
             let all = cpu.compute(block, way).expect("a block");
             assert_eq!((some, all), (ComputeOutcome::Failed, ComputeOutcome::Failed));

@@ -30,9 +30,9 @@ mod seam;
 mod system;
 
 pub use compute::{
-    BlockWork, CloneError, ComputeOutcome, CpuUnit, DequantError, DeviceInfo, DeviceType, Formula,
-    Gated, NoFormula, ProjectError, Rows, SubsetError, Threadpool, ThreadpoolOptions, Way, cpu,
-    dequantise, devices,
+    BlockWork, CloneError, ComputeOutcome, CpuUnit, Cut, DequantError, DeviceInfo, DeviceType,
+    Formula, Gated, NoFormula, ProjectError, Rows, SubsetError, Threadpool, ThreadpoolOptions, Way,
+    cpu, dequantise, devices,
 };
 pub use layout::memory::{ChooseLayout, LayoutError, ReadExpert};
 pub use layout::nodes::{NodeShare, Nodes};

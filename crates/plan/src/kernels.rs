@@ -31,6 +31,10 @@ pub struct ExpertKernels {
     pub blocks_from_rows: Option<f64>,
     /// Rows of one block, about: an expert with twice as many has several.
     pub block_rows: u32,
+    /// Rows of an expert from which plain weights are rearranged for the CPU's kernels, each time
+    /// anew; `None` for never. In blocks.
+    #[serde(default)]
+    pub rearranged_from_rows: Option<u32>,
 }
 
 /// A type and its layout.
@@ -87,6 +91,7 @@ impl Default for ExpertKernels {
             layouts: Vec::new(),
             blocks_from_rows: Some(TYPICAL_FROM_ROWS),
             block_rows: TYPICAL_BLOCK_ROWS,
+            rearranged_from_rows: None,
         }
     }
 }
@@ -94,7 +99,7 @@ impl Default for ExpertKernels {
 impl ExpertKernels {
     /// The file's order and `MUL_MAT_ID`, as the bare engine computes (`--exact`).
     pub fn exact() -> Self {
-        Self { layouts: Vec::new(), blocks_from_rows: None, block_rows: TYPICAL_BLOCK_ROWS }
+        Self { blocks_from_rows: None, ..Self::default() }
     }
 
     /// Layout of experts of that type in memory.
@@ -156,6 +161,7 @@ impl ExpertKernels {
         Self {
             blocks_from_rows: whole.try_fold(0.0, latest),
             block_rows: knee.unwrap_or(TYPICAL_BLOCK_ROWS),
+            rearranged_from_rows: facts.rearranged_from(&layouts),
             layouts,
         }
     }
@@ -165,6 +171,8 @@ impl ExpertKernels {
 struct Curves<'t> {
     whole: Option<&'t ExpertCost>,
     blocks: Option<&'t ExpertCost>,
+    /// Of experts that lie plain.
+    rearranged: Option<&'t ExpertCost>,
 }
 
 impl KernelFacts<'_> {
@@ -174,13 +182,36 @@ impl KernelFacts<'_> {
             let found = table.expert_near(quantisation, *layout, way, self.threads, self.width)?;
             (found.layout == *layout && found.way == way).then_some(found)
         };
-        Curves { whole: of(KernelWay::Whole), blocks: of(KernelWay::Blocks) }
+        Curves {
+            whole: of(KernelWay::Whole),
+            blocks: of(KernelWay::Blocks),
+            rearranged: of(KernelWay::Rearranged),
+        }
+    }
+
+    /// Rows from which rearranging pays for every type that lies plain and can be rearranged;
+    /// `None` where it does not for one, where no type can, and where nobody measured.
+    fn rearranged_from(&self, layouts: &[TypeLayout]) -> Option<u32> {
+        let is_plain = |ty: &&TypeLayout| ty.layout == WeightLayout::Plain;
+        let mut from = None;
+        for ty in layouts.iter().filter(is_plain).filter(|ty| self.is_rearranged(ty)) {
+            let curves = self.curves(ty);
+            let rows = pays_from(curves.blocks?, curves.rearranged?)?;
+            from = Some(from.map_or(rows, |before: u32| before.max(rows)));
+        }
+        from
+    }
+
+    /// Whether this machine has another layout for the type.
+    fn is_rearranged(&self, ty: &TypeLayout) -> bool {
+        let same = |offered: &&OfferedLayouts| offered.ty.name() == ty.quantisation;
+        self.offered.iter().find(same).is_some_and(|offered| offered.layouts.len() > 1)
     }
 
     /// Rows from which blocks are faster for one type; `None` for never.
     fn blocks_from(&self, ty: &TypeLayout) -> Option<f64> {
         match self.curves(ty) {
-            Curves { whole: Some(whole), blocks: Some(blocks) } => crossing(whole, blocks),
+            Curves { whole: Some(whole), blocks: Some(blocks), .. } => crossing(whole, blocks),
             _ => Some(TYPICAL_FROM_ROWS),
         }
     }
@@ -209,7 +240,7 @@ impl KernelFacts<'_> {
             let met = distinct(experts, used, tokens).max(1.0);
             let rows = f64::from(tokens) * f64::from(used) / met;
             let one = |cost: &&ExpertCost| cost.block_us + met * cost.measured_us(rows);
-            let ways = [curves.whole, curves.blocks];
+            let ways = [curves.whole, curves.blocks, curves.rearranged];
             ways.iter().flatten().map(one).reduce(f64::min)
         };
         let chunks = f64::from(prompt) / f64::from(chunk.max(1));
@@ -233,6 +264,18 @@ fn crossing(whole: &ExpertCost, blocks: &ExpertCost) -> Option<f64> {
     let slower = points.iter().rposition(|(_, faster)| !faster);
     let first = slower.map_or(0, |index| index + 1);
     points.get(first).map(|(rows, _)| f64::from(*rows))
+}
+
+/// Rows from which `rearranged` is never slower than `blocks` again: where lines between measured
+/// points cross, since rearranging costs the same for any number of rows.
+fn pays_from(blocks: &ExpertCost, rearranged: &ExpertCost) -> Option<u32> {
+    let first = crossing(blocks, rearranged)? as u32;
+    let before = blocks.measured.iter().map(|point| point.tokens).filter(|&rows| rows < first);
+    let pays = |rows: &u32| {
+        rearranged.measured_us(f64::from(*rows)) <= blocks.measured_us(f64::from(*rows))
+    };
+    let last_slower = before.max().unwrap_or(first);
+    (last_slower..=first).find(pays)
 }
 
 /// The fewest rows that reach most of the best speed.
@@ -367,6 +410,32 @@ mod tests {
         let plain = ExpertKernels::in_file_order(&facts(Some(&table), &offered, (512, 2048, 1)));
         assert_eq!(plain.blocks_from_rows, Some(4.0));
         assert_eq!(plain.layout(GgmlType::Q4_0), WeightLayout::Plain);
+    }
+
+    #[test]
+    fn plain_weights_are_rearranged_where_that_pays() {
+        use KernelWay::{Blocks, Rearranged};
+        let mut table = measured();
+        // 1,600 µs to rearrange, then as fast as laid out so.
+        let us = [1_850.0, 2_050.0, 2_250.0, 3_200.0, 7_300.0];
+        table.experts.push(cost(WeightLayout::Plain, Rearranged, us));
+        let offered = offered();
+        let from = |table: &Table, offered: &[OfferedLayouts]| {
+            let facts = facts(Some(table), offered, (512, 2048, 1));
+            ExpertKernels::in_file_order(&facts).rearranged_from_rows
+        };
+        // At 4 rows 800 beside 2,050 µs, at 16 rows 2,400 beside 2,250.
+        assert_eq!(from(&table, &offered), Some(15));
+        assert_eq!(from(&measured(), &offered), None, "nobody measured");
+        let plain = vec![(WeightLayout::Plain, 1000)];
+        let only = [OfferedLayouts { layouts: plain, ..offered[0].clone() }];
+        assert_eq!(from(&table, &only), None, "nothing to rearrange into");
+        // In memory the layout itself is chosen.
+        let facts = facts(Some(&table), &offered, (512, 2048, 256));
+        assert_eq!(ExpertKernels::in_memory(&facts).rearranged_from_rows, None);
+        assert_eq!(ExpertKernels::exact().rearranged_from_rows, None);
+        table.experts.retain(|cost| (cost.layout, cost.way) != (WeightLayout::Plain, Blocks));
+        assert_eq!(from(&table, &offered), None, "nothing to compare with");
     }
 
     #[test]

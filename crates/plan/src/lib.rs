@@ -61,6 +61,7 @@ pub use demand::Demand;
 pub use expert_costs::ExpertCosts;
 pub use file::PlanError;
 pub use kernels::{ExpertKernels, OfferedLayouts, TypeLayout};
+pub use measured::MeasuredKernels;
 pub use motley_machine::Regime;
 pub use needs::ModelNeeds;
 pub use placement::{Holding, Placement};

@@ -9,24 +9,42 @@ use motley_cost::calibration::{
 
 use crate::calibration::{Calibration, CoresRate, KernelRate, NoCpu, PathRate, UnitRates};
 
+/// How experts are computed, as far as it was measured.
+pub struct MeasuredKernels<'k> {
+    /// How those of a type lie.
+    pub layout: &'k dyn Fn(&str) -> WeightLayout,
+    /// Ways to compute them, of which each number of rows takes the fastest.
+    pub ways: &'k [KernelWay],
+}
+
+impl<'k> MeasuredKernels<'k> {
+    /// Every way there is.
+    pub fn laid_out(layout: &'k dyn Fn(&str) -> WeightLayout) -> Self {
+        Self { layout, ways: &KernelWay::ALL }
+    }
+}
+
 impl Calibration {
-    /// The costs in `table` for experts that lie as `layout` says for their type, each in its
-    /// faster way, on `threads` threads, and whose matrices are about `width` (hidden times
-    /// between) large.
+    /// The costs in `table` for experts that are computed as `kernels` says, on `threads` threads,
+    /// and whose matrices are about `width` (hidden times between) large.
     pub fn measured(
         table: &Table,
-        layout: &dyn Fn(&str) -> WeightLayout,
+        kernels: &MeasuredKernels<'_>,
         threads: u32,
         width: f64,
     ) -> Result<Self, NoCpu> {
+        let MeasuredKernels { layout, ways } = kernels;
         let mut costs = Self::derive(&table.machine)?;
         let mut names: Vec<&str> = table.experts.iter().map(|e| e.quantisation.as_str()).collect();
         names.sort_unstable();
         names.dedup();
         let best = |name: &&str| {
-            let of = |way| table.expert_near(name, layout(name), way, threads, width);
-            let (whole, blocks) = (of(KernelWay::Whole)?, of(KernelWay::Blocks)?);
-            Some(whole.faster(blocks))
+            let of = |way: &KernelWay| table.expert_near(name, layout(name), *way, threads, width);
+            // Where a way was not measured, this is another one.
+            let first = of(ways.first()?)?.clone();
+            let like_it = |cost: &&ExpertCost| cost.layout == first.layout;
+            let others = ways.iter().filter_map(of).filter(like_it);
+            Some(others.fold(first.clone(), |best, other| best.faster(other)))
         };
         let found = names.iter().filter_map(best);
         let kernels: Vec<KernelRate> = found.filter_map(|cost| kernel(&cost)).collect();
@@ -159,6 +177,35 @@ mod tests {
         }
     }
 
+    fn measured(table: &Table, layout: &dyn Fn(&str) -> WeightLayout) -> Calibration {
+        Calibration::measured(table, &MeasuredKernels::laid_out(layout), 2, 1.6e6).unwrap()
+    }
+
+    #[test]
+    fn of_the_ways_that_are_allowed_the_fastest_counts() {
+        let point = |tokens, took_us| MeasuredPoint { tokens, took_us };
+        let with = |way, measured: [f64; 2]| ExpertCost {
+            way,
+            measured: vec![point(1, measured[0]), point(64, measured[1])],
+            ..expert(WeightLayout::Plain, 2, 100.0)
+        };
+        let experts = vec![
+            with(KernelWay::Whole, [200.0, 9000.0]),
+            with(KernelWay::Blocks, [210.0, 6000.0]),
+            with(KernelWay::Rearranged, [900.0, 2000.0]),
+        ];
+        let table = Table { experts, ..table() };
+        let times = |ways: &[KernelWay]| -> Vec<f64> {
+            let kernels = MeasuredKernels { layout: &|_| WeightLayout::Plain, ways };
+            let costs = Calibration::measured(&table, &kernels, 2, 1.6e6).unwrap();
+            let millions = 3.0 * 2048.0 * 768.0 / 1e6;
+            let us = |point: &MeasuredPoint| (point.took_us * millions).round();
+            costs.cpu.kernels[0].points.iter().map(us).collect()
+        };
+        assert_eq!(times(&KernelWay::ALL), [200.0, 2000.0]);
+        assert_eq!(times(&[KernelWay::Whole]), [200.0, 9000.0]);
+    }
+
     #[test]
     fn a_devices_experts_and_link_become_costs() {
         let other = ExpertCost { hidden: 576, ..expert(WeightLayout::Plain, 1, 9.0) };
@@ -175,20 +222,19 @@ mod tests {
             links: vec![to("Vulkan0", 3.0), to("Vulkan1", 12.0)],
             ..table()
         };
-        let costs = Calibration::measured(&table, &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let costs = measured(&table, &|_| WeightLayout::Plain);
         assert!(costs.is_sound(), "{costs:?}");
         let gpu = costs.gpu.unwrap();
         assert_eq!((gpu.kernels.len(), gpu.layer_us), (1, 20.0));
         assert!((gpu.kernels[0].one_token_gb_per_s - 200.0).abs() < 1e-6, "{gpu:?}");
         assert_eq!(costs.link, Some(PathRate { gb_per_s: 12.0, latency_us: 8.0 }));
-        let without =
-            Calibration::measured(&self::table(), &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let without = measured(&self::table(), &|_| WeightLayout::Plain);
         assert_eq!((without.gpu, without.link), (None, None));
     }
 
     #[test]
     fn measured_rates_replace_derived_ones() {
-        let costs = Calibration::measured(&table(), &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let costs = measured(&table(), &|_| WeightLayout::Plain);
         assert!(costs.measured && costs.is_sound(), "{costs:?}");
         // 100 µs for 10⁶ bytes are 10 GB/s; 10 µs for 10⁶ operations are 100 GFLOP/s.
         let kernel = &costs.cpu.kernels[0];
@@ -196,14 +242,14 @@ mod tests {
         assert_eq!(kernel.many_tokens_gflop_per_s, 100.0);
         assert_eq!(costs.cpu.memory_gb_per_s, 14.0);
         assert_eq!(costs.disk, Some(PathRate { gb_per_s: 1.2, latency_us: 90.0 }));
-        let other = Calibration::measured(&table(), &|_| WeightLayout::Repacked, 2, 1.6e6).unwrap();
+        let other = measured(&table(), &|_| WeightLayout::Repacked);
         assert!(other.cpu.kernels[0].one_token_gb_per_s > kernel.one_token_gb_per_s);
     }
 
     #[test]
     fn what_was_not_measured_is_derived() {
         let bare = Table { memory: vec![], disk: None, experts: vec![], ..table() };
-        let costs = Calibration::measured(&bare, &|_| WeightLayout::Plain, 2, 1.6e6).unwrap();
+        let costs = measured(&bare, &|_| WeightLayout::Plain);
         let derived = Calibration::derive(&bare.machine).unwrap();
         assert_eq!(costs.cpu.kernels, derived.cpu.kernels);
         assert_eq!(costs.disk, derived.disk);

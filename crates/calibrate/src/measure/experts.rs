@@ -9,7 +9,7 @@ use motley_cost::calibration::{DeviceCost, ExpertCost, KernelWay, MeasuredPoint,
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Fit};
 use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
-    BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions, Way,
+    BenchError, Cut, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions, Way,
 };
 
 use super::clock::{Steps, undisturbed_us};
@@ -37,10 +37,10 @@ const MOST_OF_ONE: f64 = 0.2;
 const LAYOUTS: [(Layout, &[KernelWay]); 3] = [
     (Layout::Amx, &[KernelWay::Blocks]),
     (Layout::Repacked, &[KernelWay::Whole, KernelWay::Blocks]),
-    (Layout::Plain, &[KernelWay::Whole, KernelWay::Blocks]),
+    (Layout::Plain, &[KernelWay::Whole, KernelWay::Blocks, KernelWay::Rearranged]),
 ];
 /// Ways in all layouts.
-const WAYS: usize = 5;
+const WAYS: usize = 6;
 
 /// How thoroughly experts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,15 @@ pub(super) fn measure(
             if depth.in_time && !costs.is_empty() && pace.is_over() {
                 return Ok(costs);
             }
+            let others = costs.iter().any(|cost| cost.quantisation == kind.ty.name());
+            // Where nothing else was, there is nothing to rearrange into.
+            let ways = match ways.split_last() {
+                Some((KernelWay::Rearranged, ways)) if !others => {
+                    pace.skip(points);
+                    ways
+                }
+                _ => ways,
+            };
             let bench = Bench { subject, kind, layout, ways };
             match bench.run(counts, &mut pace, steps) {
                 Ok(found) => costs.extend(found),
@@ -377,7 +386,10 @@ impl Bench<'_> {
 fn ggml_way(way: KernelWay) -> Way {
     match way {
         KernelWay::Whole => Way::Whole,
-        KernelWay::Blocks => Way::Blocks { block_rows: MOST_ROWS },
+        KernelWay::Blocks => Way::Blocks(Cut::of(MOST_ROWS)),
+        KernelWay::Rearranged => {
+            Way::Blocks(Cut { block_rows: MOST_ROWS, rearrange_from: Some(1) })
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) mod threadpool;
 pub(crate) mod unit;
 
 pub use between::{Formula, Gated, NoFormula};
-pub use blocks::{BlockWork, Way};
+pub use blocks::{BlockWork, Cut, Way};
 pub use clone::CloneError;
 pub use dequant::{DequantError, dequantise};
 pub use devices::{DeviceInfo, DeviceType, devices};

@@ -50,7 +50,7 @@ impl CpuUnit {
             // SAFETY: the graph of a block is live for the block's life.
             return Ok(unsafe { self.stream.compute(block.graph()) });
         }
-        self.blocks.run(&mut self.stream, block, way.block_rows())
+        self.blocks.run(&mut self.stream, block, way.cut())
     }
 
     /// Computes the rows of `block` that belong to `experts` and are not set aside; other rows are
@@ -63,9 +63,7 @@ impl CpuUnit {
     ) -> Result<ComputeOutcome, SubsetError> {
         match way {
             Way::Whole => self.subset.run_experts(&mut self.stream, block, experts),
-            Way::Blocks { block_rows } => {
-                self.blocks.run_experts(&mut self.stream, block, experts, block_rows)
-            }
+            Way::Blocks(cut) => self.blocks.run_experts(&mut self.stream, block, experts, cut),
         }
     }
 
@@ -86,7 +84,7 @@ impl CpuUnit {
         if way == Way::Whole && !block.is_apart() {
             return self.subset.run_rows(&mut self.stream, block, rows);
         }
-        self.blocks.run_rows(&mut self.stream, block, rows, way.block_rows())
+        self.blocks.run_rows(&mut self.stream, block, rows, way.cut())
     }
 
     /// What threads did in blocks of one expert since the last call.

@@ -44,6 +44,9 @@ impl Layout {
     /// Every layout there is, whether or not this CPU has it.
     pub const ALL: [Self; 3] = [Self::Plain, Self::Repacked, Self::Amx];
 
+    /// Those made for a kind of processor, the most special first.
+    pub(crate) const SPECIALISED: [Self; 2] = [Self::Amx, Self::Repacked];
+
     /// Its name in reports and options.
     pub fn name(self) -> &'static str {
         match self {

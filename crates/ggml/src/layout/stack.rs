@@ -8,7 +8,7 @@ use crate::system::memory;
 use std::ffi::c_void;
 use std::io;
 
-/// Experts in memory, to be filled one by one.
+/// Experts in memory, to be filled one by one. The scratch of a thread is a stack of one expert.
 pub(crate) struct Stack {
     layout: Layout,
     /// One expert, without its data.
@@ -23,8 +23,8 @@ pub(crate) struct Stack {
 
 // SAFETY: the addresses are of memory the stack owns.
 unsafe impl Send for Stack {}
-// SAFETY: as above; [`Stack::set`] writes one expert's bytes and is called once for each, and
-// nobody reads them before all are set.
+// SAFETY: as above; [`Stack::set`] writes one expert's bytes while nobody else reads or writes them:
+// before a model is handed its weights, or on the one thread whose scratch it is.
 unsafe impl Sync for Stack {}
 
 impl Stack {
@@ -71,7 +71,7 @@ impl Stack {
         unsafe { api::ggml_nbytes(&self.one) }
     }
 
-    /// Rearranges one expert from the file's order. Once for each, by one thread.
+    /// Rearranges one expert from the file's order. By one thread, while nobody computes with it.
     ///
     /// # Panics
     /// When there is no such expert or it has not as many bytes.

@@ -315,6 +315,7 @@ fn bytes_of(spec: &StackSpec) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compute::blocks::Cut;
     use crate::compute::threadpool::ThreadpoolOptions;
     use crate::layout::nodes::{NodeShare, Nodes};
     use crate::seam::runtime::Seam;
@@ -375,7 +376,9 @@ mod tests {
                 // One thread and two take pieces apart, five share them.
                 for (threads, block_rows) in [(2, 8), (1, 2), (5, 8), (5, 1)] {
                     other.set_pool(pool(threads));
-                    for way in [Way::Whole, Way::Blocks { block_rows }] {
+                    let rearranged = Cut { block_rows, rearrange_from: Some(2) };
+                    let cuts = [Cut::of(block_rows), rearranged].map(Way::Blocks);
+                    for way in [Way::Whole].into_iter().chain(cuts) {
                         let found = rows_by(&other, 3, way);
                         let off = found.iter().zip(&plain).map(|(a, b)| (a - b).abs());
                         let off = off.sum::<f32>() / plain.len() as f32;
@@ -390,7 +393,7 @@ mod tests {
     fn nodes_change_no_bit() {
         for layout in Layout::ALL {
             let Ok(mut stack) = stack(GgmlType::Q4_0, layout) else { continue };
-            let way = Way::Blocks { block_rows: 2 };
+            let way = Way::Blocks(Cut::of(2));
             let one = rows_by(&stack, 3, way);
             let share = |cpus: Vec<usize>| NodeShare { id: 0, cpus, part: 0.5 };
             for cpus in [vec![], vec![0]] {

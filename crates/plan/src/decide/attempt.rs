@@ -1,7 +1,7 @@
 //! One way to run a model: with this chunk, within this memory. Where weights live, what each
 //! memory holds, and how fast that should be. [`decide`](super::decide) compares attempts.
 
-use motley_cost::calibration::WeightLayout;
+use motley_cost::calibration::{KernelWay, WeightLayout};
 use motley_machine::{DeviceKind, Regime};
 use motley_model::{KvType, NotInBlocks, format_bytes};
 
@@ -14,6 +14,7 @@ use crate::calibration::Calibration;
 use crate::device_use::DeviceUse;
 use crate::headroom::device_rows;
 use crate::kernels::{ExpertKernels, KernelFacts};
+use crate::measured::MeasuredKernels;
 use crate::placement::{Holding, Placement};
 use crate::predict::{Case, Prediction, decode, prefill};
 
@@ -81,7 +82,8 @@ impl<'a> Attempt<'a> {
             output_tokens: asked.outputs.tokens(chunk_tokens),
             states: asked.outputs.states(),
         };
-        let budget = facts.model.budget(session);
+        let mut budget = facts.model.budget(session);
+        budget.compute_bytes += scratch_bytes(facts, asked);
         let residence = Residence::choose(facts, asked, memory_bytes, &budget);
         let streams = residence.loading == Loading::OnDemand;
         // llama.cpp takes buffers on a device whole: with room for every token's logits.
@@ -265,6 +267,14 @@ impl<'a> Attempt<'a> {
     }
 }
 
+/// What threads take that rearrange an expert each, where anybody measured whether that pays.
+fn scratch_bytes(facts: &Facts<'_>, asked: &Asked) -> u64 {
+    let Some(table) = facts.measured.filter(|_| !asked.exact) else { return 0 };
+    let measured = table.experts.iter().any(|cost| cost.way == KernelWay::Rearranged);
+    let threads = asked.threads.unwrap_or(table.provenance.cores);
+    if measured { facts.model.expert_bytes.saturating_mul(threads.into()) } else { 0 }
+}
+
 /// Gives the `left` slots that division rounded off to devices with room for them.
 fn fill(holdings: &mut [Holding], slot_bytes: u64, mut left: u64) {
     for held in holdings {
@@ -286,7 +296,11 @@ pub(super) fn costs(
     let Some(table) = facts.measured else { return Ok(Calibration::derive(facts.machine)?) };
     let threads = asked.threads.unwrap_or(table.provenance.cores);
     let width = facts.model.demand.expert_matrix_weights();
-    Ok(Calibration::measured(table, layout, threads, width)?)
+    let kernels = match asked.exact {
+        true => MeasuredKernels { layout, ways: &[KernelWay::Whole] },
+        false => MeasuredKernels::laid_out(layout),
+    };
+    Ok(Calibration::measured(table, &kernels, threads, width)?)
 }
 
 impl Residence {

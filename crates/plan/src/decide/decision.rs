@@ -112,6 +112,9 @@ pub struct Why {
     pub kv: String,
     pub rules: String,
     pub exact: String,
+    /// Only where experts are rearranged while they are computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<String>,
     /// What is computed otherwise than the model says; none where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approximate: Option<String>,

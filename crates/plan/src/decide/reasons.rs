@@ -39,8 +39,17 @@ pub(super) fn why(
             false => "not asked for: weights may be rearranged, and the last bits may differ",
         }
         .into(),
+        kernels: rearranged(&attempt.kernels(facts, asked)),
         approximate: approximate(facts, ruled),
     }
+}
+
+fn rearranged(kernels: &ExpertKernels) -> Option<String> {
+    let from = kernels.rearranged_from_rows?;
+    Some(format!(
+        "experts that {from} tokens of a chunk or more use are rearranged for this CPU each time, \
+         which was measured to pay from there"
+    ))
 }
 
 fn approximate(facts: &Facts<'_>, ruled: &Ruled<'_>) -> Option<String> {

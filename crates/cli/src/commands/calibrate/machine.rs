@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use comfy_table::presets;
 use indicatif::{ProgressBar, ProgressStyle};
 use motley_calibrate::measure::{ExpertKind, MeasureOptions, measure};
-use motley_cost::calibration::{CalibrationFile, ExpertCost, KernelWay};
+use motley_cost::calibration::{CalibrationFile, ExpertCost};
 use motley_engine::{Runtime, Seam};
 use motley_model::ModelSpec;
 use std::path::Path;
@@ -115,21 +115,18 @@ fn experts(measured: &CalibrationFile, width: u16) -> String {
     let mut table = table(width, presets::UTF8_FULL_CONDENSED);
     table.set_header(["Experts", "Size", "Where", "1 token", "Read", "Compute", "Other shape"]);
     for cost in measured.experts.iter().filter(|cost| cost.threads == most) {
-        let way = match cost.way {
-            KernelWay::Whole => "whole",
-            KernelWay::Blocks => "blocks",
-        };
-        table.add_row(row(cost, way, cost.layout.name()));
+        table.add_row(row(cost, cost.way.name(), cost.layout.name()));
     }
     for device in &measured.devices {
         for cost in &device.experts {
-            table.add_row(row(cost, "whole", &device.name));
+            table.add_row(row(cost, cost.way.name(), &device.name));
         }
     }
     align_right(&mut table, &[1, 3, 4, 5, 6]);
-    let ways = "Whole: one MUL_MAT_ID; blocks: a MUL_MAT for each expert.";
+    let ways = "Whole: one MUL_MAT_ID; blocks: a MUL_MAT for each expert;";
+    let rearranged = "rearranged: the same, its weights first put into the CPU's own layout.";
     let note = "Other shape: the mean error of these points there.";
-    format!("{}\n {}. {ways}\n {note}", table.trim_fmt(), threads(most))
+    format!("{}\n {}. {ways}\n {rearranged}\n {note}", table.trim_fmt(), threads(most))
 }
 
 /// From here on times are written in milliseconds.
@@ -157,7 +154,7 @@ fn row(cost: &ExpertCost, way: &str, place: &str) -> [String; 7] {
 mod tests {
     use super::*;
     use motley_cost::calibration::{
-        DeviceCost, FORMAT_VERSION, MeasuredPoint, MemoryRate, Provenance, WeightLayout,
+        DeviceCost, FORMAT_VERSION, KernelWay, MeasuredPoint, MemoryRate, Provenance, WeightLayout,
     };
 
     fn measured() -> CalibrationFile {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use motley_cost::calibration::WeightLayout;
 use motley_engine::{Loading, Runtime, machine_memory};
-use motley_plan::{Asked, Budget, Calibration, Decision, Demand, Outputs};
+use motley_plan::{Asked, Budget, Calibration, Decision, Demand, MeasuredKernels, Outputs};
 use motley_profile::{PassCosts, PhaseCosts, PhasesCosts};
 use motley_trace::{PhaseRecord, RunRecord};
 use std::time::Duration;
@@ -74,7 +74,9 @@ pub(super) fn measure(
         let (Some(record), Some(counted)) = (record, &on_disk) else { return Ok(None) };
         let demand = Demand::of(&known.spec);
         let width = demand.expert_matrix_weights();
-        let unit = Calibration::measured(table, &|_| layout, threads, width)?.cpu;
+        let layout = |_: &str| layout;
+        let kernels = MeasuredKernels::laid_out(&layout);
+        let unit = Calibration::measured(table, &kernels, threads, width)?.cpu;
         let expected_us = |tokens| unit.us(&demand.expert_matrices(), tokens);
         Ok(costs(record, counted, &expected_us))
     };

@@ -206,6 +206,7 @@ fn settings(plan: &Decision, price: Option<&str>) -> Vec<Fact> {
         ("Threads", plan.why.threads.clone()),
         ("Exact", plan.why.exact.clone()),
     ];
+    all.extend(plan.why.kernels.iter().map(|said| ("Kernels", said.clone())));
     all.extend(plan.why.approximate.iter().map(|said| ("Approximate", said.clone())));
     all.extend(price.map(|price| ("", price.to_owned())));
     all.extend(plan.why.nodes.iter().map(|said| ("Nodes", said.clone())));

@@ -61,8 +61,13 @@ mod tests {
 
     /// (expert, rows), largest first.
     fn jobs() -> Vec<Job> {
-        let job =
-            |(expert, rows)| Job { expert, first: 0, rows, weights: [null_mut(); MAX_MATRICES] };
+        let job = |(expert, rows)| Job {
+            expert,
+            first: 0,
+            rows,
+            rearranges: false,
+            weights: [null_mut(); MAX_MATRICES],
+        };
         [(6, 9), (1, 7), (3, 7), (7, 4), (0, 2), (4, 1)].map(job).to_vec()
     }
 

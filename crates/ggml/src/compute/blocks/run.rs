@@ -2,6 +2,7 @@
 //! in which every thread takes pieces and computes each as a graph of its own: no barrier but
 //! the one at the end. Together, all pieces are one graph, and every operation is shared.
 
+use super::Cut;
 use super::jobs::{Jobs, UnknownExpert};
 use super::lines::Lines;
 use super::spread::{Spread, spread};
@@ -50,10 +51,10 @@ impl Blocks {
         &mut self,
         cpu: &mut CpuStream,
         block: &mut ExpertBlock<'_>,
-        block_rows: u32,
+        cut: Cut,
     ) -> Result<ComputeOutcome, SubsetError> {
         let experts = block.experts();
-        self.jobs.collect(block, experts, |_| true, block_rows as usize).map_err(unknown)?;
+        self.jobs.collect(block, experts, |_| true, cut).map_err(unknown)?;
         self.point_at_own(block);
         self.compute(cpu, block)
     }
@@ -64,10 +65,10 @@ impl Blocks {
         cpu: &mut CpuStream,
         block: &mut ExpertBlock<'_>,
         rows: &[(usize, usize)],
-        block_rows: u32,
+        cut: Cut,
     ) -> Result<ComputeOutcome, SubsetError> {
         let experts = block.experts();
-        self.jobs.collect_rows(block, experts, rows, block_rows as usize).map_err(unknown)?;
+        self.jobs.collect_rows(block, experts, rows, cut).map_err(unknown)?;
         self.point_at_own(block);
         self.compute(cpu, block)
     }
@@ -78,7 +79,7 @@ impl Blocks {
         cpu: &mut CpuStream,
         block: &mut ExpertBlock<'_>,
         experts: &[(u32, &FilledExpert)],
-        block_rows: u32,
+        cut: Cut,
     ) -> Result<ComputeOutcome, SubsetError> {
         let mut given: Vec<Option<&FilledExpert>> = vec![None; block.experts()];
         for &(expert, filled) in experts {
@@ -88,7 +89,7 @@ impl Blocks {
         }
         // One the layer does not have is wanted, and then refused.
         let wanted = |expert: u32| given.get(expert as usize).is_none_or(Option::is_some);
-        self.jobs.collect(block, given.len(), wanted, block_rows as usize).map_err(unknown)?;
+        self.jobs.collect(block, given.len(), wanted, cut).map_err(unknown)?;
         self.ones.clear();
         for (index, matrix) in block.matrices().enumerate() {
             let kind = matrix.matrix().ok_or(SubsetError::UnknownMatrix)?;
@@ -140,6 +141,8 @@ impl Blocks {
         let begun = Instant::now();
         let threads = cpu.threads();
         let busy = match spread(self.jobs.jobs().iter().map(|job| job.rows), threads) {
+            // A thread rearranges for itself.
+            _ if self.jobs.rearranges() => self.apart(cpu, block, threads),
             Spread::Apart => self.apart(cpu, block, threads),
             Spread::Together => self.together(cpu, block, threads),
         };
@@ -161,7 +164,7 @@ impl Blocks {
             self.workers.push(Worker::new().ok_or(SubsetError::NoThreads)?);
         }
         for worker in &mut self.workers[..threads] {
-            worker.prepare(block, &self.ones)?;
+            worker.prepare(block, &self.ones, self.jobs.rearranges())?;
         }
         let everywhere = match &mut self.everywhere {
             Some(everywhere) => everywhere,

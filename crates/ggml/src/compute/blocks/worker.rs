@@ -1,6 +1,7 @@
 //! One thread's part of a block: pieces one after the other, each computed by this thread alone.
 
 use super::jobs::{Job, Jobs};
+use super::scratch::Scratch;
 use super::template::Template;
 use crate::api;
 use crate::compute::clone::CloneError;
@@ -40,10 +41,35 @@ impl BlockWork {
 /// A backend of one thread with the operations of the current block.
 pub(super) struct Worker {
     stream: CpuStream,
-    template: Template,
-    graph: Graph,
+    /// For weights as they lie.
+    plain: Operations,
+    /// For those this thread rearranges, with where it does.
+    rearranged: Operations,
+    scratch: Scratch,
     pub(super) work: BlockWork,
     _pool: Threadpool,
+}
+
+/// The current block's operations for any piece, and their graph.
+struct Operations {
+    template: Template,
+    graph: Graph,
+}
+
+impl Operations {
+    fn new() -> Self {
+        Self { template: Template::new(), graph: Graph::new() }
+    }
+
+    fn prepare(
+        &mut self,
+        block: &ExpertBlock<'_>,
+        ones: &[api::ggml_tensor],
+    ) -> Result<(), CloneError> {
+        self.template.prepare(block, ones)?;
+        self.graph.refill_with(self.template.nodes());
+        Ok(())
+    }
 }
 
 impl Worker {
@@ -54,19 +80,28 @@ impl Worker {
         current.set(&pool);
         let mut stream = CpuStream::new(current)?;
         stream.set_threads(1);
-        let (template, graph) = (Template::new(), Graph::new());
-        Some(Self { stream, template, graph, work: BlockWork::default(), _pool: pool })
+        Some(Self {
+            stream,
+            plain: Operations::new(),
+            rearranged: Operations::new(),
+            scratch: Scratch::default(),
+            work: BlockWork::default(),
+            _pool: pool,
+        })
     }
 
-    /// Makes the operations of `block` ready.
+    /// Makes the operations of `block` ready; with `rearranges`, for rearranged weights as well.
     pub(super) fn prepare(
         &mut self,
         block: &ExpertBlock<'_>,
         ones: &[api::ggml_tensor],
+        rearranges: bool,
     ) -> Result<(), CloneError> {
         self.work = BlockWork::default();
-        self.template.prepare(block, ones)?;
-        self.graph.refill_with(self.template.nodes());
+        self.plain.prepare(block, ones)?;
+        if rearranges {
+            self.rearranged.prepare(block, &self.scratch.prepare(ones))?;
+        }
         Ok(())
     }
 
@@ -81,13 +116,19 @@ impl Worker {
         job: &Job,
     ) -> ComputeOutcome {
         let begun = Instant::now();
-        self.template.load(block, jobs, job);
+        // SAFETY: by the caller.
+        let rearranged = job.rearranges.then(|| unsafe { self.scratch.rearrange(job) });
+        let (job, with) = match &rearranged {
+            Some(rearranged) => (rearranged, &mut self.rearranged),
+            None => (job, &mut self.plain),
+        };
+        with.template.load(block, jobs, job);
         let gathered = Instant::now();
         // SAFETY: the template's tensors live as long as the worker, the rest by the caller.
-        let outcome = unsafe { self.stream.compute(self.graph.raw()) };
+        let outcome = unsafe { self.stream.compute(with.graph.raw()) };
         let computed = Instant::now();
         // SAFETY: just computed; by the caller.
-        unsafe { self.template.store(block, jobs, job) };
+        unsafe { with.template.store(block, jobs, job) };
         self.work.kernels += computed - gathered;
         self.work.moving += (gathered - begun) + computed.elapsed();
         outcome
