@@ -154,14 +154,16 @@ impl ExpertKernels {
     fn with(facts: &KernelFacts<'_>, layouts: Vec<TypeLayout>) -> Self {
         let Some(main) = layouts.first() else { return Self::default() };
         let knee = facts.curves(main).blocks.and_then(knee);
+        let rearranged_from_rows = facts.rearranged_from(&layouts);
         // A layer may have several types: blocks begin where none of them is slower. Experts
         // apart have no other way and need no crossing.
         let mut whole = layouts.iter().filter(|ty| !ty.layout.is_apart());
-        let latest = |most: f64, ty| Some(most.max(facts.blocks_from(ty)?));
+        let rearranges = rearranged_from_rows.is_some();
+        let latest = |most: f64, ty| Some(most.max(facts.blocks_from(ty, rearranges)?));
         Self {
             blocks_from_rows: whole.try_fold(0.0, latest),
             block_rows: knee.unwrap_or(TYPICAL_BLOCK_ROWS),
-            rearranged_from_rows: facts.rearranged_from(&layouts),
+            rearranged_from_rows,
             layouts,
         }
     }
@@ -208,11 +210,16 @@ impl KernelFacts<'_> {
         self.offered.iter().find(same).is_some_and(|offered| offered.layouts.len() > 1)
     }
 
-    /// Rows from which blocks are faster for one type; `None` for never.
-    fn blocks_from(&self, ty: &TypeLayout) -> Option<f64> {
-        match self.curves(ty) {
-            Curves { whole: Some(whole), blocks: Some(blocks), .. } => crossing(whole, blocks),
-            _ => Some(TYPICAL_FROM_ROWS),
+    /// Rows from which blocks are faster for one type, some of them rearranged where that pays; `None`
+    /// for never.
+    fn blocks_from(&self, ty: &TypeLayout, rearranges: bool) -> Option<f64> {
+        let Curves { whole: Some(whole), blocks: Some(blocks), rearranged } = self.curves(ty)
+        else {
+            return Some(TYPICAL_FROM_ROWS);
+        };
+        match rearranged.filter(|_| rearranges) {
+            Some(rearranged) => crossing(whole, &blocks.faster(rearranged)),
+            None => crossing(whole, blocks),
         }
     }
 
@@ -414,7 +421,7 @@ mod tests {
 
     #[test]
     fn plain_weights_are_rearranged_where_that_pays() {
-        use KernelWay::{Blocks, Rearranged};
+        use KernelWay::{Blocks, Rearranged, Whole};
         let mut table = measured();
         // 1,600 µs to rearrange, then as fast as laid out so.
         let us = [1_850.0, 2_050.0, 2_250.0, 3_200.0, 7_300.0];
@@ -430,9 +437,16 @@ mod tests {
         let plain = vec![(WeightLayout::Plain, 1000)];
         let only = [OfferedLayouts { layouts: plain, ..offered[0].clone() }];
         assert_eq!(from(&table, &only), None, "nothing to rearrange into");
+        // As of MXFP4: blocks alone are never faster than the whole, rearranged ones are.
+        let whole = [230.0, 700.0, 2_300.0, 7_900.0, 30_000.0];
+        table.experts.retain(|cost| (cost.layout, cost.way) != (WeightLayout::Plain, Whole));
+        table.experts.push(cost(WeightLayout::Plain, Whole, whole));
+        let known = facts(Some(&table), &offered, (512, 2048, 1));
+        let kernels = ExpertKernels::in_file_order(&known);
+        assert_eq!((kernels.blocks_from_rows, kernels.rearranged_from_rows), (Some(16.0), Some(15)));
         // In memory the layout itself is chosen.
-        let facts = facts(Some(&table), &offered, (512, 2048, 256));
-        assert_eq!(ExpertKernels::in_memory(&facts).rearranged_from_rows, None);
+        let known = facts(Some(&table), &offered, (512, 2048, 256));
+        assert_eq!(ExpertKernels::in_memory(&known).rearranged_from_rows, None);
         assert_eq!(ExpertKernels::exact().rearranged_from_rows, None);
         table.experts.retain(|cost| (cost.layout, cost.way) != (WeightLayout::Plain, Blocks));
         assert_eq!(from(&table, &offered), None, "nothing to compare with");
