@@ -3,7 +3,7 @@
 
 use crate::gguf::GgmlType;
 use crate::role::Role;
-use crate::router::{Gating, Router};
+use crate::router::Gating;
 use crate::spec::ModelSpec;
 
 /// Architectures whose routers look at other rows than the experts, weigh the rows before the
@@ -26,13 +26,6 @@ pub enum Unweighed {
     Unknown { architecture: String },
     #[error("the router of layer {layer} is not F32")]
     Type { layer: u32 },
-}
-
-impl Router {
-    /// Whether the weights of a token's experts sum to the same whichever they are.
-    pub fn keeps_sum(&self) -> bool {
-        self.normalised || self.gating == Gating::SoftmaxWeight
-    }
 }
 
 impl ModelSpec {

@@ -443,7 +443,10 @@ mod tests {
         table.experts.push(cost(WeightLayout::Plain, Whole, whole));
         let known = facts(Some(&table), &offered, (512, 2048, 1));
         let kernels = ExpertKernels::in_file_order(&known);
-        assert_eq!((kernels.blocks_from_rows, kernels.rearranged_from_rows), (Some(16.0), Some(15)));
+        assert_eq!(
+            (kernels.blocks_from_rows, kernels.rearranged_from_rows),
+            (Some(16.0), Some(15))
+        );
         // In memory the layout itself is chosen.
         let known = facts(Some(&table), &offered, (512, 2048, 256));
         assert_eq!(ExpertKernels::in_memory(&known).rearranged_from_rows, None);

@@ -70,13 +70,6 @@ fn strongest(weights: &[f32]) -> usize {
     (1..weights.len()).fold(0, higher)
 }
 
-/// By what the kept rows of a token are multiplied so that its weights sum to what they did.
-pub fn made_up_for(weights: &[f32], left_out: &[bool]) -> f32 {
-    let all: f32 = weights.iter().sum();
-    let kept: f32 = weights.iter().zip(left_out).filter(|(_, left)| !**left).map(|(w, _)| w).sum();
-    all / kept
-}
-
 /// One routed layer, pair by pair.
 #[derive(Debug, Clone, Copy)]
 pub struct RoutedPairs<'a> {
@@ -197,13 +190,6 @@ mod tests {
         let unknown = [f32::NAN; 2];
         assert_eq!(left_out("1", &[3, 7], &unknown, &[3, 7]).0, [false, false]);
         assert_eq!(left_out("1", &[3, 7], &[0.0, 0.0], &[3, 7]).0, [false, false]);
-    }
-
-    #[test]
-    fn what_stays_weighs_what_all_did() {
-        let scale = made_up_for(&[0.5, 0.3, 0.2], &[false, false, true]);
-        assert!((scale * (0.5 + 0.3) - 1.0).abs() < 1e-6, "{scale}");
-        assert_eq!(made_up_for(&[0.5, 0.25], &[false, false]), 1.0);
     }
 
     #[test]

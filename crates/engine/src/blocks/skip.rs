@@ -1,14 +1,12 @@
-//! Pairs of a block that are left out (`--skip-cold`): weighs all of them by the layer's router, asks
-//! who decides, and makes up for what is missing. Chooses nothing.
+//! Pairs of a block that are left out (`--skip-cold`): weighs all of them by the layer's router and
+//! asks who decides. Chooses nothing.
 //!
-//! llama.cpp sums a token's rows by the router's weights, so a row that is left out is zero. Where
-//! the model makes weights sum to a constant, the token's other rows are scaled as if they had been
-//! chosen alone; where it does not, a missing expert is missing there too, and they stay as they are.
+//! llama.cpp sums a token's rows by the router's weights, so a row that is left out is zero. The
+//! token's other rows keep their weights: scaled up to make up for it they were measured to be
+//! further from the whole model (docs/decisions/0106).
 
 use crate::blocks::gates::Gates;
 use motley_ggml::{CpuUnit, ExpertBlock};
-use motley_model::ModelSpec;
-use motley_sched::skip::made_up_for;
 use motley_sched::{LeftOut, RoutedPairs};
 use std::sync::Arc;
 
@@ -21,8 +19,6 @@ const TRIED_TOKENS: u64 = 64;
 /// Leaves pairs out of the blocks of one session.
 pub(crate) struct Skipper {
     gates: Arc<Gates>,
-    /// Whether a token's weights sum to the same whichever its experts are.
-    keeps_sum: bool,
     logits: Vec<f32>,
     /// Scratch for group-limited routers.
     groups: Vec<(f32, usize)>,
@@ -48,10 +44,9 @@ pub(crate) struct NotUnderstood {
 }
 
 impl Skipper {
-    pub(crate) fn new(gates: Arc<Gates>, spec: &ModelSpec) -> Self {
+    pub(crate) fn new(gates: Arc<Gates>) -> Self {
         Self {
             gates,
-            keeps_sum: spec.router.as_ref().is_some_and(|router| router.keeps_sum()),
             logits: Vec::new(),
             groups: Vec::new(),
             experts: Vec::new(),
@@ -90,21 +85,11 @@ impl Skipper {
         Ok(sum.pairs > 0)
     }
 
-    /// Writes the rows that were left out, once all others are there, and scales the others of the
-    /// same token.
-    pub(crate) fn make_up(&self, block: &mut ExpertBlock<'_>) {
+    /// Writes the rows that were left out, once all others are there.
+    pub(crate) fn drop_rows(&self, block: &mut ExpertBlock<'_>) {
         let slots = block.slots();
-        let rows = self.left_out.chunks_exact(slots).zip(self.weights.chunks_exact(slots));
-        for (token, (left_out, weights)) in rows.enumerate().filter(|(_, (l, _))| l.contains(&true))
-        {
-            let factor = if self.keeps_sum { made_up_for(weights, left_out) } else { 1.0 };
-            for (slot, left) in left_out.iter().enumerate() {
-                match left {
-                    true => block.drop_row(token, slot),
-                    false => block.scale_row(token, slot, factor),
-                }
-            }
-        }
+        let pairs = (0..).zip(&self.left_out).filter(|(_, left)| **left);
+        pairs.for_each(|(pair, _): (usize, _)| block.drop_row(pair / slots, pair % slots));
     }
 
     /// What was left out so far.

@@ -279,11 +279,6 @@ impl<'g> ExpertBlock<'g> {
         self.output_row_mut(token, slot).fill(0.0);
     }
 
-    /// Multiplies the row of (`token`, `slot`), which has been computed.
-    pub fn scale_row(&mut self, token: usize, slot: usize, factor: f32) {
-        self.output_row_mut(token, slot).iter_mut().for_each(|value| *value *= factor);
-    }
-
     /// Points the matmuls at `weights` (in the order of [`ExpertBlock::matrices`])
     /// and their ids; what they pointed at before.
     pub(crate) fn exchange_weights(&mut self, weights: &mut [ArenaWeight]) -> SavedWeights {

@@ -192,7 +192,7 @@ impl MachineBlocks {
         done.rows.iter().for_each(|rows| rows.scatter(block));
         Ok(Some(match done.flow {
             Flow::Done => {
-                self.skipper.iter().for_each(|skipper| skipper.make_up(block));
+                self.skipper.iter().for_each(|skipper| skipper.drop_rows(block));
                 ComputeOutcome::Done
             }
             Flow::Cancelled => ComputeOutcome::Aborted,
@@ -378,7 +378,7 @@ impl Routers {
             source.spec.weighs_by_rows()?;
         }
         let gates = Arc::new(Gates::read(&source.spec, &source.files)?);
-        let skipper = skips.then(|| Skipper::new(Arc::clone(&gates), &source.spec));
+        let skipper = skips.then(|| Skipper::new(Arc::clone(&gates)));
         Ok(Self { predictor: wants.any().then(|| Predictor::new(gates, wants)), skipper })
     }
 }
