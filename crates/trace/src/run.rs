@@ -157,7 +157,8 @@ pub struct PhaseRecord {
     /// Time the disk was busy with them.
     pub disk_busy_s: f64,
     /// Blocks computed expert by expert (W2), and what their time was spent on, as the mean over
-    /// threads: ggml's kernels, gathering and scattering rows, waiting for other threads.
+    /// threads: ggml's kernels; gathering and scattering rows, and rearranging weights for them; waiting for
+    /// other threads.
     #[serde(default)]
     pub in_blocks: u64,
     #[serde(default)]

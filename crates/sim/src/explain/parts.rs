@@ -17,7 +17,7 @@ pub enum TimePart {
     Memory,
     /// The rest of computing routed experts.
     Compute,
-    /// Rows of one expert gathered, and put back in their places.
+    /// Rows of one expert gathered, and put back in their places; its weights rearranged for them.
     Moving,
     /// Threads that wait for each other at the end of a block of experts.
     Waiting,

@@ -20,7 +20,7 @@ pub struct BlockWork {
     pub blocks: u64,
     /// In ggml's kernels.
     pub kernels: Duration,
-    /// Gathering and scattering rows.
+    /// Gathering and scattering rows, and rearranging weights for them.
     pub moving: Duration,
     /// Waiting for other threads.
     pub waiting: Duration,
