@@ -1,6 +1,8 @@
 //! A file of a model, opened once: everybody who reads it uses this handle, so that a path looked
 //! up twice cannot be two files. Knows whether somebody has written to it since; reads nothing.
 
+mod system;
+
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +18,9 @@ pub struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// Opens `path`.
+    /// Opens `path`; on Windows nobody can write to it from then on.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = system::open(path)?;
         let identity = FileIdentity::of(&file.metadata()?);
         Ok(Self { path: path.to_owned(), file: Arc::new(file), identity })
     }
@@ -84,13 +86,35 @@ mod tests {
         std::fs::write(&path, [8; 100]).unwrap();
         assert!(opened.is_unchanged(), "our bytes are those of before");
 
-        let writer = File::options().write(true).open(&elsewhere).unwrap();
+        let opened = if system::KEEPS_WRITERS_OUT {
+            assert!(writer_of(&elsewhere).is_err(), "nobody writes to a file that is open");
+            let identity = opened.identity;
+            drop(opened);
+            // As a file of a model that somebody could write to.
+            OpenedFile { path, file: Arc::new(File::open(&elsewhere).unwrap()), identity }
+        } else {
+            opened
+        };
+        let writer = writer_of(&elsewhere).unwrap();
         let before = opened.file().metadata().unwrap().modified().unwrap();
-        writer.set_modified(before + Duration::from_nanos(1)).unwrap();
+        writer.set_modified(next(before)).unwrap();
         assert!(!opened.is_unchanged(), "written, with the length it had");
         writer.set_modified(before).unwrap();
+        assert!(opened.is_unchanged(), "all as it was");
         writer.set_len(100).unwrap();
         writer.set_modified(before).unwrap();
         assert!(!opened.is_unchanged(), "cut");
+        drop(opened);
+        assert_eq!(OpenedFile::open(&elsewhere).is_err(), system::KEEPS_WRITERS_OUT);
+    }
+
+    fn writer_of(path: &Path) -> io::Result<File> {
+        File::options().write(true).open(path)
+    }
+
+    /// The next time that the system tells apart: a nanosecond later, or 100 on Windows.
+    fn next(time: SystemTime) -> SystemTime {
+        let later = (0..9).map(|digits| time + Duration::from_nanos(10_u64.pow(digits)));
+        later.into_iter().find(|later| *later > time).unwrap()
     }
 }

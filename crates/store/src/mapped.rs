@@ -141,19 +141,19 @@ impl Drop for MappedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
-    fn file_of(bytes: &[u8]) -> tempfile::NamedTempFile {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        file
+    /// Not held open: Windows lets a model's file have no writer.
+    fn file_of(bytes: &[u8]) -> tempfile::TempPath {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        std::fs::write(&path, bytes).unwrap();
+        path
     }
 
     #[test]
     fn ranges_are_the_files_own_bytes() {
         let bytes: Vec<u8> = (0..=255).collect();
         let file = file_of(&bytes);
-        let mapped = MappedFile::map(OpenedFile::open(file.path()).unwrap()).unwrap();
+        let mapped = MappedFile::map(OpenedFile::open(&file).unwrap()).unwrap();
         let range = |offset, len_bytes| FileRange { file: 0, offset, len_bytes };
         assert_eq!(mapped.get(range(10, 5)), Some(&bytes[10..15]));
         assert_eq!(mapped.get(range(0, 256)), Some(&bytes[..]));
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_empty_file_is_refused() {
         let file = file_of(&[]);
-        let error = MappedFile::map(OpenedFile::open(file.path()).unwrap()).unwrap_err();
+        let error = MappedFile::map(OpenedFile::open(&file).unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
