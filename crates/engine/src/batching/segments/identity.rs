@@ -50,10 +50,10 @@ mod tests {
         let path = folder.path().join("model.gguf");
         let root = |bytes: &[u8], kv| {
             std::fs::write(&path, bytes).unwrap();
-            let file = OpenedFile::open(&path).unwrap();
             let writer = std::fs::File::options().write(true).open(&path).unwrap();
             writer.set_modified(UNIX_EPOCH).unwrap();
-            root_of(&[file], kv).unwrap()
+            drop(writer);
+            root_of(&[OpenedFile::open(&path).unwrap()], kv).unwrap()
         };
         let mut bytes = vec![3; 9 << 20];
         let before = root(&bytes, KvType::F16);
