@@ -13,6 +13,7 @@
 //! * [`parallel`]: one expert split over several units (G1).
 //! * [`nnls`]: the non-negative least squares under every fit.
 //! * [`fit`]: what a fit reports beside its model: residuals.
+//! * [`kernels`]: how the CPU computes experts, as far as costs differ.
 //! * [`calibration`]: a measured machine as TOML: costs with their errors and where from.
 //! * [`statistics`]: medians and quantiles.
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod compute;
 pub mod derive;
 pub mod exchange;
 pub mod fit;
+pub mod kernels;
 pub mod nnls;
 pub mod parallel;
 pub mod power;

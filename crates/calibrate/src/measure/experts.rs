@@ -9,11 +9,12 @@ use motley_cost::calibration::{DeviceCost, ExpertCost, KernelWay, MeasuredPoint,
 use motley_cost::{ComputeCost, ComputeSample, ExpertShape, Fit};
 use motley_ggml::gpu::GpuDevice;
 use motley_ggml::{
-    BenchError, Cut, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions, Way,
+    BenchError, ExpertStack, Layout, Runtime, StackSpec, Threadpool, ThreadpoolOptions,
 };
 
 use super::clock::{Steps, undisturbed_us};
 use super::error::MeasureError;
+use super::ways::{LAYOUTS, WAYS, ggml_way};
 use crate::kind::ExpertKind;
 
 /// Tokens at which the other shape is tried.
@@ -26,21 +27,10 @@ const EXPERTS: u32 = 8;
 const MOST_EXPERTS: u32 = 64;
 /// With more tokens than this, few experts are a block long enough to measure.
 const FEW_TOKENS: u32 = 8;
-/// An expert's rows are one block, however many.
-const MOST_ROWS: u32 = 1 << 16;
 /// A run that would take longer than this, and than many slices, is left out.
 const LONG: Duration = Duration::from_millis(500);
 /// Most that starting a block can be of one expert's time; more is noise.
 const MOST_OF_ONE: f64 = 0.2;
-
-/// Layouts with their ways, those that most runs use first. Not every type and CPU has all of them.
-const LAYOUTS: [(Layout, &[KernelWay]); 3] = [
-    (Layout::Amx, &[KernelWay::Blocks]),
-    (Layout::Repacked, &[KernelWay::Whole, KernelWay::Blocks]),
-    (Layout::Plain, &[KernelWay::Whole, KernelWay::Blocks, KernelWay::Rearranged]),
-];
-/// Ways in all layouts.
-const WAYS: usize = 6;
 
 /// How thoroughly experts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -380,16 +370,6 @@ impl Bench<'_> {
         Ok(undisturbed_us(slice, choose, || {
             block.borrow_mut().run();
         }))
-    }
-}
-
-fn ggml_way(way: KernelWay) -> Way {
-    match way {
-        KernelWay::Whole => Way::Whole,
-        KernelWay::Blocks => Way::Blocks(Cut::of(MOST_ROWS)),
-        KernelWay::Rearranged => {
-            Way::Blocks(Cut { block_rows: MOST_ROWS, rearrange_from: Some(1) })
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! * [`quick`](mod@quick): a few seconds on one model's experts, for the first run on a machine.
 //! * `experts`: on the CPU and on GPUs through ggml's kernels.
+//! * `ways`: in which layouts and ways.
 //! * `bandwidth`: reading memory, by number of threads.
 //! * `disk`: reading expert-sized ranges.
 //! * `links`: copies to and from GPUs.
@@ -15,6 +16,7 @@ mod error;
 mod experts;
 mod links;
 pub mod quick;
+mod ways;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
